@@ -1,0 +1,126 @@
+//! What cleaning and chunking give: a document's fate, and the chunks of its text.
+//!
+//! In: nothing; these are the values that the clean and chunk stages put out and the memo keeps.
+//! **Invariant:** they are functions of (content, rule) and (cleaned text, rule) alone: no path, view, commit or time.
+
+use super::TextHash;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// What cleaning made of one content.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Cleaned {
+    /// The content is a document: the hash of its text as UTF-8, and that text's size in bytes.
+    Text {
+        /// Names the cleaned text in the content-addressed store.
+        text: TextHash,
+        /// Bytes of the cleaned text.
+        bytes: u64,
+    },
+    /// The content is no document here, and counts under this reason.
+    Skipped(SkipReason),
+    /// Cleaning went wrong; the sentence says what and why.
+    Fault(String),
+}
+
+/// Why a file is not a document.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// A NUL among the first 8,000 bytes that no detected encoding explains.
+    Binary,
+    /// More bytes than the rule allows.
+    TooLarge,
+    /// No encoding turns the bytes into text.
+    Undecodable,
+    /// A symbolic link, which is never followed.
+    Symlink,
+    /// A submodule: a commit of another repository.
+    Submodule,
+    /// A rule leaves it out.
+    Excluded,
+}
+
+impl SkipReason {
+    /// Returns the word under which `status` counts the reason.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Binary => "binary",
+            Self::TooLarge => "too-large",
+            Self::Undecodable => "undecodable",
+            Self::Symlink => "symlink",
+            Self::Submodule => "submodule",
+            Self::Excluded => "excluded",
+        }
+    }
+}
+
+impl fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What kind of thing a chunk is part of; it is the `kind` of a hit.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ChunkKind {
+    /// Source code.
+    Code,
+    /// A document written for people.
+    Document,
+    /// Configuration and data kept as text.
+    Data,
+    /// Any other text.
+    Text,
+}
+
+impl ChunkKind {
+    /// Returns the word that stands for the kind in JSON and in rules.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::Document => "document",
+            Self::Data => "data",
+            Self::Text => "text",
+        }
+    }
+}
+
+/// One piece of a cleaned text: an item of code, a section of a document, a run of paragraphs.
+///
+/// `text` and the fields in front of it go into the entry's identity; `lines` does not.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Chunk {
+    /// What kind of thing it is part of.
+    pub kind: ChunkKind,
+    /// The language, in lower case (`rust`, `cpp`, `markdown`), or empty where none is known.
+    pub language: String,
+    /// The qualified name of the item (`World::spawn`), or empty.
+    pub symbol: String,
+    /// The line that says what the chunk is: the declaration of an item, the heading path of a section; may be empty.
+    /// It is searched as a field of its own and comes first in the embedded text.
+    pub name: String,
+    /// Names the chunk's text in the content-addressed store.
+    pub text: TextHash,
+    /// First and last line of the text in the cleaned document, counted from 1.
+    pub lines: Lines,
+}
+
+/// First and last line, both counted from 1 and both part of the range.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Lines {
+    /// The first line.
+    pub first: u32,
+    /// The last line.
+    pub last: u32,
+}
+
+impl From<RangeInclusive<u32>> for Lines {
+    fn from(range: RangeInclusive<u32>) -> Self {
+        Self { first: *range.start(), last: *range.end() }
+    }
+}

@@ -1,0 +1,3 @@
+//! The middle of tidemill: from files to entries, as values.
+
+pub mod data;

@@ -1,0 +1,1 @@
+//! The archive of tidemill: which entries were alive at which commit.

@@ -1,0 +1,1 @@
+//! tidemill keeps a hybrid index in step with every commit.
