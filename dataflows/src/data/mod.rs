@@ -1,11 +1,18 @@
 //! Every value that flows through the graph, and what names it.
+//!
+//! In the order of the flow: a [`File`] of a view becomes a [`Document`], a document [`Chunk`]s, and a chunk at a path
+//! an [`Entry`]. **Invariant:** values here are plain data; nothing in this folder reads a disk or a clock.
 
 mod chunk;
+mod document;
 mod entry;
+mod file;
 mod hash;
 mod path;
 
 pub use chunk::{Chunk, ChunkKind, Cleaned, Lines, SkipReason};
+pub use document::{Document, Outcome, StageName};
 pub use entry::{Card, EmbedId, Entry, PlacedEntry, place};
+pub use file::{Epoch, File, FileChange, FileMode, FileState, View};
 pub use hash::{CardHash, ChunkingId, ContentId, DocumentId, EntryId, Fingerprint, Hasher, TextHash};
 pub use path::DocumentPath;

@@ -1,0 +1,94 @@
+//! From cleaned texts to chunk lists: each distinct text is cut once under each way of cutting.
+//!
+//! In: documents by the chunk list they will have. Out: the same documents, once that list is in the memo.
+
+use super::Parts;
+use super::documents::{Representatives, Textual};
+use crate::chunk::chunk;
+use crate::data::{Chunk, ChunkingId, Document, Outcome, StageName, TextHash, View};
+use crate::memo::{Chunked, Keep, Memo};
+use crate::rules::{RuleId, Rules};
+use crate::stage::{Task, Time, asynchronous};
+use differential_dataflow::VecCollection;
+use differential_dataflow::operators::ThresholdTotal;
+use std::sync::Arc;
+
+/// Cuts each distinct text once; a document comes out with its chunk list named, its module still empty.
+pub(super) fn cut<'s>(
+    texts: VecCollection<'s, Time, Textual>,
+    parts: &Parts,
+) -> VecCollection<'s, Time, (View, Document)> {
+    let rules = parts.rules.clone();
+    let representative = Representatives::by(&rules, |id| rules.rule(id).chunking_id(TextHash::default()));
+    let distinct = texts
+        .clone()
+        .map(move |(id, (_, _, _, rule, text))| (id, text, representative.of(rule)))
+        .distinct_total();
+    let task = ChunkTask { rules: parts.rules.clone(), memo: parts.memo.clone() };
+    let ready = asynchronous(distinct, Arc::new(task), parts.pool.clone(), parts.ledger.clone());
+
+    let (memo, rules) = (parts.memo.clone(), parts.rules.clone());
+    let ready = ready.map(move |(id, _, _)| (id, fault_of(&*memo, id)));
+    texts.join_map(ready, move |&chunking, (view, path, content, rule, _), fault| {
+        let outcome = match fault {
+            Some(error) => Outcome::Fault { stage: StageName::Chunk, error: error.clone() },
+            None => {
+                let labels = rules.rule(*rule).labels(path);
+                Outcome::Indexed { chunking, module: String::new(), labels }
+            }
+        };
+        (*view, Document { path: path.clone(), content: *content, outcome })
+    })
+}
+
+fn fault_of(memo: &dyn Memo, id: ChunkingId) -> Option<String> {
+    match memo.chunks(id).as_deref() {
+        Some(Chunked::Chunks(_)) => None,
+        Some(Chunked::Fault(error)) => Some(error.clone()),
+        None => Some("the chunk list was lost".to_owned()),
+    }
+}
+
+/// Cuts a cleaned text.
+struct ChunkTask {
+    rules: Arc<Rules>,
+    memo: Arc<dyn Memo>,
+}
+
+impl Task<(ChunkingId, TextHash, RuleId)> for ChunkTask {
+    fn name(&self) -> StageName {
+        StageName::Chunk
+    }
+
+    fn is_known(&self, &(id, _, _): &(ChunkingId, TextHash, RuleId)) -> bool {
+        self.memo.chunks(id).is_some()
+    }
+
+    fn run(&self, inputs: &[(ChunkingId, TextHash, RuleId)]) -> u64 {
+        let mut faults = 0;
+        for &(id, hash, rule) in inputs {
+            let Some(text) = self.memo.text(hash) else {
+                self.give_up(&(id, hash, rule), format!("the cleaned text {hash} is missing from the store"));
+                faults += 1;
+                continue;
+            };
+            let (chunks, texts): (Vec<Chunk>, Vec<(TextHash, String)>) = chunk(self.rules.rule(rule), &text)
+                .into_iter()
+                .map(|piece| {
+                    let hash = piece.chunk.text;
+                    (piece.chunk, (hash, piece.text))
+                })
+                .unzip();
+            self.memo.put_chunks(id, Chunked::Chunks(chunks), texts, Keep::Durable);
+        }
+        faults
+    }
+
+    fn give_up(&self, &(id, _, _): &(ChunkingId, TextHash, RuleId), reason: String) {
+        self.memo.put_chunks(id, Chunked::Fault(reason), Vec::new(), Keep::WhileRunning);
+    }
+
+    fn batch(&self) -> usize {
+        4
+    }
+}

@@ -1,0 +1,183 @@
+//! From files to cleaned texts: each distinct content is cleaned once, however many paths and views hold it.
+//!
+//! In: files. Out: per file its cleaned text, or the row that says why there is none.
+//!
+//! **Invariant:** a file leaves through exactly one of the outputs: `skipped`, `others` (skipped or at fault after a
+//! look at its content), or `texts`.
+
+use super::Parts;
+use crate::clean::clean as clean_bytes;
+use crate::code::is_manifest;
+use crate::data::{
+    ChunkingId, Cleaned, ContentId, Document, DocumentId, DocumentPath, File, FileMode, Outcome, SkipReason, StageName,
+    TextHash, View,
+};
+use crate::memo::{Content, Contents, Keep, Memo};
+use crate::rules::{RuleId, Rules};
+use crate::stage::{Task, Time, asynchronous};
+use differential_dataflow::VecCollection;
+use differential_dataflow::operators::ThresholdTotal;
+use std::sync::Arc;
+
+/// A file that a rule takes for a document.
+pub(super) type Candidate = (DocumentId, (View, DocumentPath, ContentId, RuleId));
+/// A document by the chunk list that its text and rule name.
+pub(super) type Textual = (ChunkingId, (View, DocumentPath, ContentId, RuleId, TextHash));
+
+/// Files by what the rules say of their path.
+pub(super) struct Routed<'s> {
+    /// Files whose content decides.
+    pub(super) documents: VecCollection<'s, Time, Candidate>,
+    /// Files that are no documents, whatever their content.
+    pub(super) skipped: VecCollection<'s, Time, (View, Document)>,
+}
+
+/// Sends each file where its path and mode say.
+pub(super) fn route(files: VecCollection<'_, Time, File>, rules: Arc<Rules>) -> Routed<'_> {
+    let skipping = rules.clone();
+    let skipped = files.clone().flat_map(move |file| {
+        let reason = skip_reason(&skipping, &file)?;
+        Some((file.view, document(file.path, file.state.content, Outcome::Skipped(reason))))
+    });
+    let documents = files.flat_map(move |file| {
+        if skip_reason(&rules, &file).is_some() {
+            return None;
+        }
+        let rule = rules.for_path(&file.path);
+        let id = rules.rule(rule).document_id(file.state.content);
+        Some((id, (file.view, file.path, file.state.content, rule)))
+    });
+    Routed { documents, skipped }
+}
+
+/// Returns why a file is no document, as far as its mode and path tell.
+pub(crate) fn skip_reason(rules: &Rules, file: &File) -> Option<SkipReason> {
+    match file.state.mode {
+        FileMode::Symlink => Some(SkipReason::Symlink),
+        FileMode::Submodule => Some(SkipReason::Submodule),
+        FileMode::Regular => rules.rule(rules.for_path(&file.path)).excluded().then_some(SkipReason::Excluded),
+    }
+}
+
+fn document(path: DocumentPath, content: ContentId, outcome: Outcome) -> Document {
+    Document { path, content, outcome }
+}
+
+/// Documents by what cleaning made of them.
+pub(super) struct CleanedFiles<'s> {
+    /// Those that have a text.
+    pub(super) texts: VecCollection<'s, Time, Textual>,
+    /// Those that have none, with the reason or the fault.
+    pub(super) others: VecCollection<'s, Time, (View, Document)>,
+    /// The texts of manifests, which name the module of their folder.
+    pub(super) manifests: VecCollection<'s, Time, (View, DocumentPath, TextHash)>,
+}
+
+/// Cleans each distinct content once and gives every file its share of the result.
+pub(super) fn clean<'s>(files: VecCollection<'s, Time, Candidate>, parts: &Parts) -> CleanedFiles<'s> {
+    let representative = Representatives::new(&parts.rules);
+    let distinct = files
+        .clone()
+        .map(move |(id, (_, _, content, rule))| (id, content, representative.of(rule)))
+        .distinct_total();
+    let task = CleanTask { rules: parts.rules.clone(), memo: parts.memo.clone(), contents: parts.contents.clone() };
+    let ready = asynchronous(distinct, Arc::new(task), parts.pool.clone(), parts.ledger.clone());
+
+    let memo = parts.memo.clone();
+    let cleaned = ready.map(move |(id, _, _)| {
+        let cleaned = memo.cleaned(id).unwrap_or_else(|| Cleaned::Fault("the cleaned text was lost".to_owned()));
+        (id, cleaned)
+    });
+    let files = files.join_map(cleaned, |_, (view, path, content, rule), cleaned| {
+        (*view, path.clone(), *content, *rule, cleaned.clone())
+    });
+    let rules = parts.rules.clone();
+    let texts = files.clone().flat_map(move |(view, path, content, rule, cleaned)| match cleaned {
+        Cleaned::Text { text, .. } => Some((rules.rule(rule).chunking_id(text), (view, path, content, rule, text))),
+        Cleaned::Skipped(_) | Cleaned::Fault(_) => None,
+    });
+    let manifests = files.clone().flat_map(|(view, path, _, _, cleaned)| match cleaned {
+        Cleaned::Text { text, .. } if is_manifest(&path) => Some((view, path, text)),
+        _ => None,
+    });
+    let others = files.flat_map(|(view, path, content, _, cleaned)| {
+        let outcome = match cleaned {
+            Cleaned::Text { .. } => return None,
+            Cleaned::Skipped(reason) => Outcome::Skipped(reason),
+            Cleaned::Fault(error) => Outcome::Fault { stage: StageName::Clean, error },
+        };
+        Some((view, document(path, content, outcome)))
+    });
+    CleanedFiles { texts, others, manifests }
+}
+
+/// For each rule the first one that cleans alike: rules that share a [`DocumentId`] must send one row to the stage.
+pub(super) struct Representatives(Vec<RuleId>);
+
+impl Representatives {
+    fn new(rules: &Rules) -> Self {
+        let probe = |id: RuleId| rules.rule(id).document_id(ContentId::default());
+        Self::by(rules, probe)
+    }
+
+    /// Groups rules by the name that each gives one and the same input.
+    pub(super) fn by<N: PartialEq>(rules: &Rules, name: impl Fn(RuleId) -> N) -> Self {
+        let ids: Vec<RuleId> = rules.ids().collect();
+        let first_like = |&id: &RuleId| ids.iter().copied().find(|&other| name(other) == name(id)).unwrap_or(id);
+        Self(ids.iter().map(first_like).collect())
+    }
+
+    pub(super) fn of(&self, rule: RuleId) -> RuleId {
+        self.0.get(rule.index()).copied().unwrap_or(rule)
+    }
+}
+
+/// Reads a content and cleans it.
+struct CleanTask {
+    rules: Arc<Rules>,
+    memo: Arc<dyn Memo>,
+    contents: Arc<dyn Contents>,
+}
+
+impl Task<(DocumentId, ContentId, RuleId)> for CleanTask {
+    fn name(&self) -> StageName {
+        StageName::Clean
+    }
+
+    fn is_known(&self, &(id, _, _): &(DocumentId, ContentId, RuleId)) -> bool {
+        self.memo.cleaned(id).is_some()
+    }
+
+    fn run(&self, inputs: &[(DocumentId, ContentId, RuleId)]) -> u64 {
+        let mut faults = 0;
+        for &(id, content, rule) in inputs {
+            let rule = self.rules.rule(rule);
+            match self.contents.read(content, rule.max_bytes()) {
+                Ok(Content::Bytes(bytes)) => match clean_bytes(rule, &bytes) {
+                    Ok(text) => {
+                        let cleaned = Cleaned::Text { text: TextHash::of(&text), bytes: text.len() as u64 };
+                        self.memo.put_cleaned(id, &cleaned, Some(&text), Keep::Durable);
+                    }
+                    Err(reason) => self.memo.put_cleaned(id, &Cleaned::Skipped(reason), None, Keep::Durable),
+                },
+                Ok(Content::TooLarge(_)) => {
+                    self.memo.put_cleaned(id, &Cleaned::Skipped(SkipReason::TooLarge), None, Keep::Durable);
+                }
+                Err(error) => {
+                    // Owed to the moment: a later run may find the object.
+                    self.memo.put_cleaned(id, &Cleaned::Fault(error.to_string()), None, Keep::WhileRunning);
+                    faults += 1;
+                }
+            }
+        }
+        faults
+    }
+
+    fn give_up(&self, &(id, _, _): &(DocumentId, ContentId, RuleId), reason: String) {
+        self.memo.put_cleaned(id, &Cleaned::Fault(reason), None, Keep::Durable);
+    }
+
+    fn batch(&self) -> usize {
+        8
+    }
+}

@@ -1,0 +1,44 @@
+//! From documents to entries: each chunk takes its place at each path.
+//!
+//! In: documents that know their module. Out: entries; the chunks that an edit left alone cancel in the consolidation
+//! behind this step.
+
+use crate::data::{ChunkingId, Document, DocumentPath, Entry, Outcome, View, place};
+use crate::memo::{Chunked, Memo};
+use crate::stage::Time;
+use differential_dataflow::VecCollection;
+use std::sync::Arc;
+
+/// Places the chunks of every document and remembers their cards.
+pub(super) fn place_all(
+    documents: VecCollection<'_, Time, (View, Document)>,
+    memo: Arc<dyn Memo>,
+) -> VecCollection<'_, Time, (View, Entry)> {
+    // The content is dropped first: an edit that left the cleaned text as it was cancels before its chunks are read.
+    let placed = documents.flat_map(|(view, document)| match document.outcome {
+        Outcome::Indexed { chunking, module, labels } => Some((view, document.path, chunking, module, labels)),
+        Outcome::Skipped(_) | Outcome::Fault { .. } => None,
+    });
+    placed.consolidate().flat_map(move |(view, path, chunking, module, labels)| {
+        entries_of(&*memo, &path, chunking, &module, &labels).into_iter().map(move |entry| (view, entry))
+    })
+}
+
+/// Returns the entries of one document. A card is remembered under its own hash, so doing it twice changes nothing.
+fn entries_of(
+    memo: &dyn Memo,
+    path: &DocumentPath,
+    chunking: ChunkingId,
+    module: &str,
+    labels: &[(String, String)],
+) -> Vec<Entry> {
+    match memo.chunks(chunking).as_deref() {
+        Some(Chunked::Chunks(chunks)) => place(path, module, labels, chunks)
+            .map(|placed| {
+                memo.put_card(placed.entry.card, &placed.card);
+                placed.entry
+            })
+            .collect(),
+        Some(Chunked::Fault(_)) | None => Vec::new(),
+    }
+}

@@ -1,0 +1,94 @@
+//! The graph: from files of views to changes of entries, by epoch.
+//!
+//! In: a collection of [`File`]s. Out: through the sink, per epoch, the [`Entry`]s and [`Document`]s that came to life or
+//! died in each view.
+//!
+//! ```text
+//!  files (view, path, object) ──► routed by the rules ──┬──────────────────────────► skipped: no document here
+//!                                                       │
+//!                  documents = distinct (content, rule) ┤
+//!                           ▼  clean   (asynchronous)   │
+//!                  texts = distinct (cleaned text, rule)│
+//!                           ▼  chunk   (asynchronous)   ▼
+//!  manifests ──► module of each folder ──► placed: (view, path, chunk list, module)
+//!                                                       ▼  consolidate: an edit that changes no text stops here
+//!                  inputs = distinct (card, text) ◄── entries ──► consolidate: chunks that stayed cancel
+//!                           ▼  embed   (asynchronous)   ▼
+//!                           └────────────────────────► sink, when the frontier has passed the epoch
+//! ```
+//!
+//! **Invariant:** only identities, paths and small metadata are arranged; texts and vectors are in the memo. Everything
+//! that costs, or may waver, is in an [`asynchronous`] stage; what stands in a `map` here is a pure look-up or a pure
+//! function, so a retraction equals the insertion it undoes.
+//!
+//! A view is part of the key and the time is totally ordered: a partial order over branches would rule out
+//! `distinct_total` and show one branch's updates in another.
+
+mod chunks;
+mod documents;
+mod entries;
+mod modules;
+mod sink;
+mod vectors;
+
+pub use sink::Gathered;
+
+use crate::data::{Document, Entry, File, View};
+use crate::embed::Embedder;
+use crate::memo::{Contents, Memo};
+use crate::rules::Rules;
+use crate::stage::{Pool, Time};
+use crate::work::Ledger;
+use differential_dataflow::VecCollection;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use timely::dataflow::ProbeHandle;
+
+/// What the graph's stages work with.
+#[derive(Clone)]
+pub struct Parts {
+    /// Which path is cleaned and cut how.
+    pub rules: Arc<Rules>,
+    /// Where results are remembered.
+    pub memo: Arc<dyn Memo>,
+    /// Where contents come from.
+    pub contents: Arc<dyn Contents>,
+    /// The model that embeds.
+    pub embedder: Arc<dyn Embedder>,
+    /// Where the work is written down.
+    pub ledger: Arc<Ledger>,
+    /// The threads on which the expensive stages run.
+    pub pool: Pool,
+}
+
+/// A row that came to life or died in a view.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Row {
+    /// An entry of the indexes.
+    Entry(View, Entry),
+    /// A file, and what became of it.
+    Document(View, Document),
+}
+
+/// Builds the graph over `files`; what it puts out is gathered by epoch in the returned handle of worker 0.
+pub fn build<'s>(
+    files: VecCollection<'s, Time, File>,
+    parts: &Parts,
+    probe: &ProbeHandle<Time>,
+) -> Rc<RefCell<Gathered>> {
+    let routed = documents::route(files.clone(), parts.rules.clone());
+    let cleaned = documents::clean(routed.documents, parts);
+    let cut = chunks::cut(cleaned.texts, parts);
+    let modules = modules::of_folders(files, cleaned.manifests, parts.memo.clone());
+    let documents = modules::attach(cut, modules).consolidate();
+    let entries = entries::place_all(documents.clone(), parts.memo.clone()).consolidate();
+    let vectors = vectors::embed(entries.clone(), parts);
+
+    let documents = documents.concatenate([routed.skipped, cleaned.others]);
+    let rows = documents
+        .map(|(view, document)| Row::Document(view, document))
+        .concat(entries.map(|(view, entry)| Row::Entry(view, entry)));
+    sink::gather(rows, vectors, probe)
+}

@@ -1,0 +1,76 @@
+//! Which module a folder belongs to: the one that the nearest manifest above it names.
+//!
+//! In: files, and the texts of manifests. Out: documents that know their module.
+//!
+//! **Invariant:** the module of a folder is a function of the tree alone: the deepest folder at or above it that holds a
+//! manifest with a name wins; where one folder holds several, the name that sorts first. The work goes by folders, not
+//! files, so a manifest that changes without changing its name moves nothing.
+
+use crate::code::module_name;
+use crate::data::{Document, DocumentPath, File, Outcome, TextHash, View};
+use crate::memo::Memo;
+use crate::stage::Time;
+use differential_dataflow::VecCollection;
+use differential_dataflow::operators::ThresholdTotal;
+use std::sync::Arc;
+
+/// A folder of a view.
+type Folder = (View, Box<[u8]>);
+
+/// Returns the module of every folder that holds a file, empty where no manifest names one.
+pub(super) fn of_folders<'s>(
+    files: VecCollection<'s, Time, File>,
+    manifests: VecCollection<'s, Time, (View, DocumentPath, TextHash)>,
+    memo: Arc<dyn Memo>,
+) -> VecCollection<'s, Time, (Folder, String)> {
+    let folders = files.map(|file| (file.view, Box::<[u8]>::from(file.path.folder()))).distinct_total();
+    let named = manifests
+        .flat_map(move |(view, path, text)| {
+            let name = module_name(&path, &memo.text(text)?)?;
+            Some(((view, Box::<[u8]>::from(path.folder())), name))
+        })
+        .consolidate();
+    // Every folder looks up to each folder above it, itself and the root among them.
+    let above = folders.clone().flat_map(|(view, folder)| {
+        let depths: Vec<usize> = ancestors(&folder).map(<[u8]>::len).collect();
+        depths.into_iter().map(move |length| ((view, Box::from(&folder[..length])), folder.clone()))
+    });
+    let candidates = above.join_map(named, |(view, ancestor): &Folder, folder: &Box<[u8]>, name: &String| {
+        ((*view, folder.clone()), (ancestor.len() + 1, name.clone()))
+    });
+    // A folder without a manifest above it has the empty name at depth 0, which any other beats.
+    let none = folders.map(|folder| (folder, (0, String::new())));
+    candidates.concat(none).reduce(|_folder, names, output| {
+        let deepest = names.iter().map(|(name, _)| name.0).max().unwrap_or(0);
+        let first = names.iter().filter(|(name, _)| name.0 == deepest).map(|(name, _)| &name.1).min();
+        output.push((first.cloned().unwrap_or_default(), 1));
+    })
+}
+
+/// Returns a folder and all folders above it, the root (empty) last.
+pub(crate) fn ancestors(folder: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::successors(Some(folder), |inner| {
+        if inner.is_empty() {
+            return None;
+        }
+        let end = inner.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+        Some(&inner[..end])
+    })
+}
+
+/// Gives every document the module of its folder.
+pub(super) fn attach<'s>(
+    documents: VecCollection<'s, Time, (View, Document)>,
+    modules: VecCollection<'s, Time, (Folder, String)>,
+) -> VecCollection<'s, Time, (View, Document)> {
+    documents.map(|(view, document)| ((view, Box::<[u8]>::from(document.path.folder())), document)).join_map(
+        modules,
+        |(view, _folder), document, name| {
+            let mut document = document.clone();
+            if let Outcome::Indexed { module, .. } = &mut document.outcome {
+                module.clone_from(name);
+            }
+            (*view, document)
+        },
+    )
+}

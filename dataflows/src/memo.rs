@@ -1,0 +1,182 @@
+//! Where results are remembered, and where contents come from: the two doors of the middle, as traits.
+//!
+//! In: identities. Out: what was computed for them before, or the bytes behind them. `src/store` and `src/watch` stand
+//! behind these traits; [`MemoryMemo`] is the one for tests.
+//!
+//! **Invariant:** the first answer stays. Once a memo has answered for an identity it gives the same answer for as long
+//! as a graph runs over it, so a retraction takes back exactly what its insertion brought.
+
+use crate::data::{Card, CardHash, Chunk, ChunkingId, Cleaned, ContentId, DocumentId, EmbedId, TextHash};
+use crate::embed::Vector;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What chunking made of one cleaned text.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Chunked {
+    /// The chunks, in the order in which they stand.
+    Chunks(Vec<Chunk>),
+    /// Chunking went wrong; the sentence says what and why.
+    Fault(String),
+}
+
+/// What a model made of one text under one card.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Embedded {
+    /// The vector.
+    Vector(Vector),
+    /// The text holds no token that the model knows: a case of its own, not a zero vector.
+    NoVector,
+    /// The model failed; the sentence says what and why.
+    Fault(String),
+}
+
+/// How long a result may be kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keep {
+    /// A function of its input: kept on disk.
+    Durable,
+    /// Owed to the moment (an object that could not be read): kept while this process runs, tried again by the next.
+    WhileRunning,
+}
+
+/// Results by the identity of their input. Every method may be called from any thread.
+pub trait Memo: Send + Sync + 'static {
+    /// Returns what cleaning made of a content, if it was cleaned before.
+    fn cleaned(&self, id: DocumentId) -> Option<Cleaned>;
+    /// Remembers what cleaning made of a content, with the cleaned text where there is one.
+    fn put_cleaned(&self, id: DocumentId, cleaned: &Cleaned, text: Option<&str>, keep: Keep);
+    /// Returns a text by its hash: a cleaned document's, or a chunk's.
+    fn text(&self, hash: TextHash) -> Option<String>;
+    /// Returns the chunks of a cleaned text, if it was cut before.
+    fn chunks(&self, id: ChunkingId) -> Option<Arc<Chunked>>;
+    /// Remembers the chunks of a cleaned text, with the text of each.
+    fn put_chunks(&self, id: ChunkingId, chunked: Chunked, texts: Vec<(TextHash, String)>, keep: Keep);
+    /// Returns a card by its hash.
+    fn card(&self, hash: CardHash) -> Option<Card>;
+    /// Remembers a card under its own hash; a known one costs a look-up.
+    fn put_card(&self, hash: CardHash, card: &Card);
+    /// Returns whether the model has answered for this input.
+    fn has_embedded(&self, id: EmbedId) -> bool;
+    /// Returns what the model made of this input.
+    fn embedded(&self, id: EmbedId) -> Option<Embedded>;
+    /// Remembers what the model made of these inputs.
+    fn put_embedded(&self, rows: Vec<(EmbedId, Embedded)>, keep: Keep);
+}
+
+/// The bytes behind a content id, or their number where they are too many.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// The whole content.
+    Bytes(Vec<u8>),
+    /// The content has this many bytes, more than were asked for, and was not read.
+    TooLarge(u64),
+}
+
+/// Why a content cannot be read now.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The object is not there: a shallow or partial clone, or a damaged repository.
+    #[error("content {content} is missing from the source: {reason}")]
+    Missing {
+        /// The object that was asked for.
+        content: ContentId,
+        /// What the source said.
+        reason: String,
+    },
+    /// The file changed after its content was named; the next reconcile brings the new content.
+    #[error("content {content} changed on disk before it was read; the next scan will see what is there now")]
+    Changed {
+        /// The content that was expected.
+        content: ContentId,
+    },
+}
+
+/// Contents by their id. May be called from any thread.
+pub trait Contents: Send + Sync + 'static {
+    /// Returns the content, unless it has more than `max_bytes` bytes.
+    ///
+    /// # Errors
+    /// Where the object is missing or no longer what it was; the stage turns this into a fault of the document.
+    fn read(&self, content: ContentId, max_bytes: u64) -> Result<Content, ReadError>;
+}
+
+/// A memo in memory, for tests and for the reference: forgets everything when dropped.
+#[derive(Default)]
+pub struct MemoryMemo(Mutex<Tables>);
+
+#[derive(Default)]
+struct Tables {
+    cleaned: FxHashMap<DocumentId, Cleaned>,
+    texts: FxHashMap<TextHash, String>,
+    chunks: FxHashMap<ChunkingId, Arc<Chunked>>,
+    cards: FxHashMap<CardHash, Card>,
+    embedded: FxHashMap<EmbedId, Embedded>,
+}
+
+impl MemoryMemo {
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps the first answer.
+fn put_first<K: Eq + Hash, V>(table: &mut FxHashMap<K, V>, key: K, value: V) {
+    table.entry(key).or_insert(value);
+}
+
+impl Memo for MemoryMemo {
+    fn cleaned(&self, id: DocumentId) -> Option<Cleaned> {
+        self.tables().cleaned.get(&id).cloned()
+    }
+
+    fn put_cleaned(&self, id: DocumentId, cleaned: &Cleaned, text: Option<&str>, _keep: Keep) {
+        let mut tables = self.tables();
+        if let (Cleaned::Text { text: hash, .. }, Some(text)) = (cleaned, text) {
+            put_first(&mut tables.texts, *hash, text.to_owned());
+        }
+        put_first(&mut tables.cleaned, id, cleaned.clone());
+    }
+
+    fn text(&self, hash: TextHash) -> Option<String> {
+        self.tables().texts.get(&hash).cloned()
+    }
+
+    fn chunks(&self, id: ChunkingId) -> Option<Arc<Chunked>> {
+        self.tables().chunks.get(&id).cloned()
+    }
+
+    fn put_chunks(&self, id: ChunkingId, chunked: Chunked, texts: Vec<(TextHash, String)>, _keep: Keep) {
+        let mut tables = self.tables();
+        for (hash, text) in texts {
+            put_first(&mut tables.texts, hash, text);
+        }
+        put_first(&mut tables.chunks, id, Arc::new(chunked));
+    }
+
+    fn card(&self, hash: CardHash) -> Option<Card> {
+        self.tables().cards.get(&hash).cloned()
+    }
+
+    fn put_card(&self, hash: CardHash, card: &Card) {
+        self.tables().cards.entry(hash).or_insert_with(|| card.clone());
+    }
+
+    fn has_embedded(&self, id: EmbedId) -> bool {
+        self.tables().embedded.contains_key(&id)
+    }
+
+    fn embedded(&self, id: EmbedId) -> Option<Embedded> {
+        self.tables().embedded.get(&id).cloned()
+    }
+
+    fn put_embedded(&self, rows: Vec<(EmbedId, Embedded)>, _keep: Keep) {
+        let mut tables = self.tables();
+        for (id, embedded) in rows {
+            put_first(&mut tables.embedded, id, embedded);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The same answer from scratch: what a tree's entries are, computed with neither graph nor memo.
+//!
+//! In: the files of one tree. Out: every document's row and every entry, with its text.
+//!
+//! **Invariant:** this is the yardstick. After any history, what the graph holds for a view equals what this module says
+//! of the view's files. It shares the pure functions with the graph ([`clean`], [`chunk`],
+//! [`place`](crate::data::place)) and nothing else: no epochs, no consolidation, no results kept.
+
+use crate::chunk::{TextChunk, chunk};
+use crate::clean::clean;
+use crate::code::{is_manifest, module_name};
+use crate::data::{
+    Chunk, ContentId, Document, DocumentId, DocumentPath, EmbedId, FileMode, FileState, Outcome, PlacedEntry,
+    SkipReason, StageName, TextHash, place,
+};
+use crate::memo::{Content, Contents};
+use crate::rules::Rules;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An entry of the tree, with its text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReferenceEntry {
+    /// The entry, its card and its lines.
+    pub placed: PlacedEntry,
+    /// The chunk's text.
+    pub text: String,
+}
+
+/// Everything that follows from one tree, the rules and nothing else.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reference {
+    /// What became of each file, by path.
+    pub documents: Vec<Document>,
+    /// Every entry, by path and position.
+    pub entries: Vec<ReferenceEntry>,
+    /// The distinct inputs of each stage: what a store that knows nothing has to compute, no more and no less.
+    pub inputs: Inputs,
+}
+
+/// Distinct inputs by stage.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Inputs {
+    /// Of the clean stage.
+    pub clean: BTreeSet<DocumentId>,
+    /// Of the chunk stage.
+    pub chunk: BTreeSet<crate::data::ChunkingId>,
+    /// Of the embed stage.
+    pub embed: BTreeSet<EmbedId>,
+}
+
+/// Computes the entries of a tree from nothing.
+#[must_use]
+pub fn build(files: &BTreeMap<DocumentPath, FileState>, rules: &Rules, contents: &dyn Contents) -> Reference {
+    let mut reference = Reference::default();
+    let mut texts = BTreeMap::new();
+    for (path, state) in files {
+        match text_of(path, *state, rules, contents, &mut reference.inputs) {
+            Ok(text) => {
+                texts.insert(path, text);
+            }
+            Err(outcome) => {
+                reference.documents.push(Document { path: path.clone(), content: state.content, outcome });
+            }
+        }
+    }
+    let modules = modules(&texts);
+    for (path, text) in &texts {
+        let rule = rules.rule(rules.for_path(path));
+        let module = nearest(&modules, path.folder());
+        let labels = rule.labels(path);
+        let chunking = rule.chunking_id(TextHash::of(text));
+        reference.inputs.chunk.insert(chunking);
+        let (chunks, texts): (Vec<Chunk>, Vec<String>) =
+            chunk(rule, text).into_iter().map(|TextChunk { chunk, text }| (chunk, text)).unzip();
+        let placed = place(path, module, &labels, &chunks).zip(texts);
+        reference.entries.extend(placed.map(|(placed, text)| ReferenceEntry { placed, text }));
+        let outcome = Outcome::Indexed { chunking, module: module.to_owned(), labels };
+        let content = files.get(path).map_or_else(ContentId::default, |state| state.content);
+        reference.documents.push(Document { path: (*path).clone(), content, outcome });
+    }
+    reference.inputs.embed = reference.entries.iter().map(|entry| entry.placed.entry.embed_id()).collect();
+    reference.documents.sort();
+    reference
+}
+
+fn text_of(
+    path: &DocumentPath,
+    state: FileState,
+    rules: &Rules,
+    contents: &dyn Contents,
+    inputs: &mut Inputs,
+) -> Result<String, Outcome> {
+    let rule = rules.rule(rules.for_path(path));
+    match state.mode {
+        FileMode::Symlink => return Err(Outcome::Skipped(SkipReason::Symlink)),
+        FileMode::Submodule => return Err(Outcome::Skipped(SkipReason::Submodule)),
+        FileMode::Regular if rule.excluded() => return Err(Outcome::Skipped(SkipReason::Excluded)),
+        FileMode::Regular => {}
+    }
+    inputs.clean.insert(rule.document_id(state.content));
+    match contents.read(state.content, rule.max_bytes()) {
+        Ok(Content::Bytes(bytes)) => clean(rule, &bytes).map_err(Outcome::Skipped),
+        Ok(Content::TooLarge(_)) => Err(Outcome::Skipped(SkipReason::TooLarge)),
+        Err(error) => Err(Outcome::Fault { stage: StageName::Clean, error: error.to_string() }),
+    }
+}
+
+/// Returns the module that each folder with a manifest names.
+fn modules<'a>(texts: &BTreeMap<&'a DocumentPath, String>) -> BTreeMap<&'a [u8], String> {
+    let mut modules: BTreeMap<&[u8], String> = BTreeMap::new();
+    for (path, text) in texts {
+        if !is_manifest(path) {
+            continue;
+        }
+        if let Some(name) = module_name(path, text) {
+            let known = modules.entry(path.folder()).or_insert_with(|| name.clone());
+            if name < *known {
+                *known = name;
+            }
+        }
+    }
+    modules
+}
+
+fn nearest<'a>(modules: &'a BTreeMap<&[u8], String>, folder: &[u8]) -> &'a str {
+    let mut folder = folder;
+    loop {
+        if let Some(name) = modules.get(folder) {
+            return name;
+        }
+        if folder.is_empty() {
+            return "";
+        }
+        folder = &folder[..folder.iter().rposition(|&byte| byte == b'/').unwrap_or(0)];
+    }
+}

@@ -1,0 +1,106 @@
+//! What stops a tracker.
+
+use crate::index::apply::ApplyError;
+use crate::index::lexical::LexicalError;
+use crate::index::vector::VectorError;
+use crate::store::StoreError;
+use crate::watch::directory::DirectoryError;
+use crate::watch::git::GitError;
+use dataflows::rules::RuleError;
+use dataflows::run::MillError;
+use snapshots::ArchiveError;
+use std::path::PathBuf;
+
+/// Why tracking cannot start or go on; whatever was published stays.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The version log refused.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The lexical index refused.
+    #[error(transparent)]
+    Lexical(#[from] LexicalError),
+    /// The vector index refused.
+    #[error(transparent)]
+    Vector(#[from] VectorError),
+    /// A batch could not be published.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// The graph stopped.
+    #[error(transparent)]
+    Mill(#[from] MillError),
+    /// A repository refused.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// A directory refused.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The rules of the configuration are no rules.
+    #[error("cannot read the rules {}", path.display())]
+    Rules {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: RuleError,
+    },
+    /// A file that the configuration names cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Nothing to do.
+    #[error("there is no source to track; name a repository (`tidemill track PATH`), or list sources in tidemill.toml")]
+    NoSource,
+    /// Two sources have one name.
+    #[error("two sources are called {source_name}; give one of them another name with --name or in tidemill.toml")]
+    SameName {
+        /// The name.
+        source_name: String,
+    },
+    /// The store knows a source of this name that is something else.
+    #[error("the store knows {source_name} as a {known}; give this source another name with --name")]
+    OtherKind {
+        /// The name.
+        source_name: String,
+        /// What it is in the store.
+        known: &'static str,
+    },
+    /// The repository has no commit yet.
+    #[error("{source_name} has no commit on {branch} yet; commit something, or name other refs with --ref")]
+    Unborn {
+        /// The source.
+        source_name: String,
+        /// The branch that HEAD names.
+        branch: String,
+    },
+    /// No ref matches.
+    #[error("no branch or tag of {source_name} matches --ref; `git branch -a` and `git tag` list what there is")]
+    NoRefs {
+        /// The source.
+        source_name: String,
+    },
+    /// The revision to begin with is not in the history of the view.
+    #[error("{revision} is no first-parent commit of {view}; `git log --first-parent {view}` lists those that are")]
+    NotOnLine {
+        /// What was asked for.
+        revision: String,
+        /// The view.
+        view: String,
+    },
+    /// The publishing thread is gone.
+    #[error("the publishing thread has stopped; start again to continue from the last published version")]
+    PublisherStopped,
+    /// The operating system gave no thread.
+    #[error("cannot start a thread")]
+    Thread {
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,274 @@
+//! A tracked git repository: from where its refs are to the steps that bring the index there.
+//!
+//! In: the refs as they stand, and which commits have snapshots. Out: steps.
+//!
+//! **Invariant:** planning decides by commits and never by what an event said; planning twice without a change in between
+//! gives no step. A known view gets every first-parent commit that its last one does not reach, oldest first; a view first
+//! seen gets its head, and what `--backfill` asks for.
+//!
+//! Only branches stay in the graph. A tag, and a past commit that was asked for later, passes through on a head of its
+//! own, which leaves the graph at the end of the plan.
+
+use super::EngineError;
+use super::step::Step;
+use crate::config::Backfill;
+use crate::watch::git::{Commit, GitError, GitSource, Head, HeadState, RefPattern};
+use dataflows::data::View;
+use snapshots::{CommitId, SourceId, ViewId};
+use std::collections::{BTreeMap, HashSet};
+
+/// A git repository that is tracked.
+pub(super) struct GitTracker {
+    pub(super) id: SourceId,
+    pub(super) name: String,
+    pub(super) source: GitSource,
+    patterns: Vec<RefPattern>,
+    backfill: Option<Backfill>,
+    /// Commits that have a snapshot under today's rules, or are on their way to one.
+    snapshots: HashSet<CommitId>,
+    views: BTreeMap<String, GitView>,
+    /// The head on which past commits and tags pass through the graph.
+    passing: View,
+    /// Where that head stands.
+    passing_at: Option<CommitId>,
+}
+
+/// One view of the repository, known to the store or new.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GitView {
+    pub(super) id: ViewId,
+    /// Where the view stands.
+    pub(super) at: Option<CommitId>,
+    /// Whether the graph holds it.
+    pub(super) in_graph: bool,
+}
+
+/// Gives out numbers for views that are seen for the first time.
+pub(super) trait ViewNumbers {
+    /// Returns the number of a new view.
+    fn new_view(&mut self, source: SourceId, name: &str) -> Result<ViewId, EngineError>;
+}
+
+impl GitTracker {
+    pub(super) fn new(
+        id: SourceId,
+        name: String,
+        source: GitSource,
+        patterns: Vec<RefPattern>,
+        backfill: Option<Backfill>,
+    ) -> Self {
+        let passing = View(u32::MAX - id.get());
+        Self { id, name, source, patterns, backfill, snapshots: HashSet::new(), views: BTreeMap::new(), passing, passing_at: None }
+    }
+
+    /// Tells the tracker of a commit that has a snapshot.
+    pub(super) fn knows(&mut self, commit: CommitId) {
+        self.snapshots.insert(commit);
+    }
+
+    /// Tells the tracker of a view that the store has.
+    pub(super) fn knows_view(&mut self, name: String, view: GitView) {
+        self.views.insert(name, view);
+    }
+
+    /// Returns the view of this name, if it is known.
+    pub(super) fn view(&self, name: &str) -> Option<&GitView> {
+        self.views.get(name)
+    }
+
+    /// Notes that the graph holds a view again.
+    pub(super) fn restored(&mut self, name: &str) {
+        if let Some(view) = self.views.get_mut(name) {
+            view.in_graph = true;
+        }
+    }
+
+    /// Returns the heads that are tracked: the branch that HEAD names first, then other branches, then tags.
+    pub(super) fn heads(&self) -> Result<Vec<Head>, EngineError> {
+        let mut heads = self.source.heads(&self.patterns)?;
+        for (reference, why) in &heads.broken {
+            tracing::warn!("{}: cannot read {reference}: {why}", self.name);
+        }
+        let first = self.source.head_branch()?;
+        heads.heads.sort_by_key(|head| (head.is_tag, Some(&head.reference) != first.as_ref(), head.reference.clone()));
+        if heads.heads.is_empty() {
+            return match self.source.head()? {
+                HeadState::Unborn(branch) if self.patterns.is_empty() => {
+                    Err(EngineError::Unborn { source_name: self.name.clone(), branch })
+                }
+                _ if self.patterns.is_empty() => Ok(Vec::new()),
+                _ => Err(EngineError::NoRefs { source_name: self.name.clone() }),
+            };
+        }
+        Ok(heads.heads)
+    }
+
+    /// Plans everything that leads from what was taken so far to where the refs stand.
+    pub(super) fn plan(&mut self, numbers: &mut dyn ViewNumbers) -> Result<Vec<Step>, EngineError> {
+        let heads = self.heads()?;
+        let mut plan = Plan { steps: Vec::new(), passing_at: self.passing_at, commits: HashSet::new() };
+        for head in &heads {
+            let view = match self.views.get(&head.view) {
+                Some(view) => *view,
+                None => {
+                    let view = GitView { id: numbers.new_view(self.id, &head.view)?, at: None, in_graph: false };
+                    self.views.insert(head.view.clone(), view);
+                    view
+                }
+            };
+            if head.is_tag {
+                self.plan_tag(head, view, &mut plan);
+            } else {
+                self.plan_branch(head, view, &mut plan)?;
+            }
+            self.plan_backfill(head, &mut plan)?;
+        }
+        self.plan_gone(&mut plan)?;
+        if plan.passing_at.is_some() {
+            plan.steps.push(Step::Leave { graph_view: self.passing, at: plan.passing_at, view: None });
+        }
+        Ok(plan.steps)
+    }
+
+    /// Notes that a step was fed: only what was taken counts, so a plan that breaks off is taken up where it ended.
+    pub(super) fn took(&mut self, step: &Step) {
+        match *step {
+            Step::Move { graph_view, to, view, .. } => {
+                self.snapshots.insert(to.id);
+                if graph_view == self.passing {
+                    self.passing_at = Some(to.id);
+                }
+                if let Some(known) = self.views.values_mut().find(|known| Some(known.id) == view) {
+                    known.at = Some(to.id);
+                    known.in_graph = graph_view == View(known.id.get());
+                }
+            }
+            Step::Point { view, commit } => {
+                if let Some(known) = self.views.values_mut().find(|known| known.id == view) {
+                    known.at = Some(commit);
+                }
+            }
+            Step::Leave { graph_view, view, .. } => {
+                if graph_view == self.passing {
+                    self.passing_at = None;
+                }
+                self.views.retain(|_, known| Some(known.id) != view);
+            }
+        }
+    }
+
+    /// Notes that a whole plan was taken: what `--backfill` asked for is there, from now on the refs alone decide.
+    pub(super) fn caught_up(&mut self) {
+        self.backfill = None;
+    }
+
+    fn plan_branch(&self, head: &Head, mut view: GitView, plan: &mut Plan) -> Result<(), EngineError> {
+        let commits = match view.at {
+            Some(at) if at == head.commit.id => Vec::new(),
+            Some(at) => match self.source.new_commits(at, head.commit.id) {
+                // A reset to a commit that the view has passed: nothing is new, the head still moves.
+                Ok(commits) if commits.is_empty() => vec![head.commit],
+                Ok(commits) => commits,
+                Err(error) => {
+                    tracing::warn!("{}: {} was rewritten and its last commit {at} is gone ({error}); only its head is taken", self.name, head.view);
+                    vec![head.commit]
+                }
+            },
+            None => self.backfilled(head)?,
+        };
+        let graph_view = View(view.id.get());
+        for commit in commits {
+            let from = view.at.filter(|_| view.in_graph);
+            plan.steps.push(Step::Move { graph_view, from, to: commit, view: Some(view.id) });
+            plan.commits.insert(commit.id);
+            view.at = Some(commit.id);
+            view.in_graph = true;
+        }
+        Ok(())
+    }
+
+    /// Returns whether a commit has its snapshot, or will have it when the plan so far is taken.
+    fn has_snapshot(&self, commit: CommitId, plan: &Plan) -> bool {
+        self.snapshots.contains(&commit) || plan.commits.contains(&commit)
+    }
+
+    fn plan_tag(&self, head: &Head, view: GitView, plan: &mut Plan) {
+        if view.at != Some(head.commit.id) {
+            if self.has_snapshot(head.commit.id, plan) {
+                plan.steps.push(Step::Point { view: view.id, commit: head.commit.id });
+            } else {
+                self.pass(head.commit, Some(view.id), plan);
+            }
+        }
+    }
+
+    /// Plans snapshots of past commits of a head that have none.
+    fn plan_backfill(&self, head: &Head, plan: &mut Plan) -> Result<(), EngineError> {
+        if self.backfill.is_some() {
+            for commit in self.backfilled(head)? {
+                if !self.has_snapshot(commit.id, plan) {
+                    self.pass(commit, None, plan);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a commit pass through the graph.
+    fn pass(&self, commit: Commit, view: Option<ViewId>, plan: &mut Plan) {
+        let from = plan.passing_at.replace(commit.id);
+        plan.steps.push(Step::Move { graph_view: self.passing, from, to: commit, view });
+        plan.commits.insert(commit.id);
+    }
+
+    /// Returns the commits of a head that are to have snapshots, oldest first, the head itself last.
+    fn backfilled(&self, head: &Head) -> Result<Vec<Commit>, EngineError> {
+        let from = head.commit.id;
+        let commits = match &self.backfill {
+            None => vec![head.commit],
+            Some(Backfill::Commits(number)) => {
+                self.source.first_parents(from, |_| false, Some(number.saturating_add(1)))?
+            }
+            Some(Backfill::All) => self.source.first_parents(from, |_| false, None)?,
+            Some(Backfill::From(revision)) => {
+                let start = self.source.resolve(revision)?;
+                let mut commits = self.source.first_parents(from, |commit| *commit == start, None)?;
+                let first = commits.first().map_or(head.commit.parents_first, |first| first.parents_first);
+                if from == start || first == Some(start) {
+                    commits.insert(0, self.source.commit(start)?);
+                    commits
+                } else {
+                    return Err(EngineError::NotOnLine { revision: revision.clone(), view: head.view.clone() });
+                }
+            }
+        };
+        Ok(commits)
+    }
+
+    /// Plans the end of views whose ref is no more.
+    fn plan_gone(&self, plan: &mut Plan) -> Result<(), EngineError> {
+        let everything = [RefPattern::parse("*")?, RefPattern::parse("HEAD")?];
+        let there: HashSet<String> = match self.source.heads(&everything) {
+            Ok(heads) => heads.heads.into_iter().map(|head| head.view).collect(),
+            Err(error @ GitError::Pattern { .. }) => return Err(error.into()),
+            Err(error) => {
+                tracing::warn!("{}: cannot list the refs: {error}", self.name);
+                return Ok(());
+            }
+        };
+        let gone = self.views.iter().filter(|(name, _)| !there.contains(*name) && *name != "HEAD");
+        for (_, view) in gone {
+            let at = view.at.filter(|_| view.in_graph);
+            plan.steps.push(Step::Leave { graph_view: View(view.id.get()), at, view: Some(view.id) });
+        }
+        Ok(())
+    }
+}
+
+/// A plan in the making.
+struct Plan {
+    steps: Vec<Step>,
+    passing_at: Option<CommitId>,
+    /// Commits that get their snapshot by the steps so far.
+    commits: HashSet<CommitId>,
+}

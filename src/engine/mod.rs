@@ -1,0 +1,29 @@
+//! The tracker: it keeps a store in step with its sources.
+//!
+//! In: sources and their movements. Out: published versions, one an epoch, in order.
+//!
+//! ```text
+//!   refs, file events ──► plan (steps) ──► diff ──► graph (dataflows) ──► publisher ──► published
+//!        ▲                                              ▲                     │
+//!        └──── wait for the next movement               └─ contents, memo ────┘ store
+//!
+//!   Opened ──restore──► Idle ──something moved──► Feeding ──all published──► Idle ──stop──► Closed
+//! ```
+//!
+//! **Invariant:** the store is the only state that lasts. A tracker that is killed at any point and started again goes on
+//! from the last published version: it feeds the graph what that version holds, checks the outcome against the version's
+//! bitmaps, and plans from there.
+
+mod contents;
+mod directory;
+mod error;
+mod follow;
+mod git;
+mod publisher;
+mod recover;
+mod step;
+mod tracker;
+
+pub use error::EngineError;
+pub use publisher::OnPublished;
+pub use tracker::{Stop, Tracker, TrackerOptions};

@@ -1,0 +1,143 @@
+//! The thread that publishes: it pairs finished epochs with what they stand for, and applies them in batches.
+//!
+//! In: targets in the order in which they were fed, and finished epochs in the same order. Out: published versions, told
+//! to a callback the moment they are durable.
+//!
+//! **Invariant:** epochs are published in the order in which they were fed. Whatever waits when the thread is free shares
+//! one batch, so the more there is to do, the less each epoch costs. After a failure nothing more is published, and
+//! whoever waits is told.
+
+use super::EngineError;
+use crate::index::apply::{ApplyError, IndexWriter, Published, Target};
+use dataflows::run::EpochDone;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// How many epochs share one batch at the most.
+const MAX_BATCH: usize = 64;
+/// How many epochs may be under way: enough to fill batches, few enough that stopping is quick.
+const MAX_OPEN: usize = 96;
+
+/// What is called for every published version.
+pub type OnPublished = Box<dyn FnMut(&Published) + Send>;
+
+/// The publishing thread and what is under way.
+pub(super) struct Publisher {
+    targets: Option<Sender<Target>>,
+    open: Arc<Open>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How many epochs are under way, and what stopped the thread.
+#[derive(Default)]
+struct Open {
+    state: Mutex<OpenState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct OpenState {
+    epochs: usize,
+    failure: Option<ApplyError>,
+    ended: bool,
+}
+
+impl Open {
+    fn lock(&self) -> MutexGuard<'_, OpenState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until at most `most` epochs are under way, or the thread has ended.
+    fn wait(&self, most: usize) -> Result<(), EngineError> {
+        let mut state = self.lock();
+        while state.epochs > most && !state.ended {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        match state.failure.take() {
+            Some(failure) => Err(failure.into()),
+            None if state.ended => Err(EngineError::PublisherStopped),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Publisher {
+    /// Starts the thread.
+    pub(super) fn start(
+        writer: IndexWriter,
+        finished: Receiver<EpochDone>,
+        on_published: OnPublished,
+    ) -> Result<Self, EngineError> {
+        let (targets, queue) = channel();
+        let open = Arc::new(Open::default());
+        let shared = open.clone();
+        let thread = std::thread::Builder::new()
+            .name("tidemill-publish".to_owned())
+            .spawn(move || {
+                let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                    publish_all(writer, &queue, &finished, on_published, &shared)
+                }));
+                let mut state = shared.lock();
+                state.ended = true;
+                state.failure = match outcome {
+                    Ok(outcome) => outcome.err(),
+                    Err(_) => Some(ApplyError::Unexpected("the publishing thread panicked")),
+                };
+                shared.changed.notify_all();
+            })
+            .map_err(|source| EngineError::Thread { source })?;
+        Ok(Self { targets: Some(targets), open, thread: Some(thread) })
+    }
+
+    /// Announces an epoch that is about to be fed; waits while too many are under way.
+    pub(super) fn announce(&self, target: Target) -> Result<(), EngineError> {
+        self.open.wait(MAX_OPEN)?;
+        self.open.lock().epochs += 1;
+        let targets = self.targets.as_ref().ok_or(EngineError::PublisherStopped)?;
+        targets.send(target).map_err(|_| EngineError::PublisherStopped)
+    }
+
+    /// Waits until everything announced is published.
+    pub(super) fn settle(&self) -> Result<(), EngineError> {
+        self.open.wait(0)
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        drop(self.targets.take());
+        if let Some(thread) = self.thread.take() {
+            // The thread catches its own panics and leaves them as its failure.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn publish_all(
+    mut writer: IndexWriter,
+    targets: &Receiver<Target>,
+    finished: &Receiver<EpochDone>,
+    mut on_published: OnPublished,
+    open: &Open,
+) -> Result<(), ApplyError> {
+    // Either end closes when the tracker stops; what is under way then was not promised to anybody.
+    while let Ok(done) = finished.recv() {
+        let mut batch = Vec::new();
+        let mut next = Some(done);
+        while let Some(done) = next.take() {
+            let Ok(target) = targets.recv() else { return Ok(()) };
+            batch.push((target, done));
+            if batch.len() < MAX_BATCH {
+                next = finished.try_recv().ok();
+            }
+        }
+        let number = batch.len();
+        for published in writer.publish(batch)? {
+            on_published(&published);
+        }
+        open.lock().epochs -= number;
+        open.changed.notify_all();
+    }
+    Ok(())
+}

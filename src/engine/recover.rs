@@ -1,0 +1,127 @@
+//! From what is on disk to a running tracker: which sources and views are known, and what the graph is told first.
+//!
+//! In: an open store. Out: numbers for sources and views, and the files that a version was made of.
+//!
+//! **Invariant:** what the graph is fed after a start is read from the version itself, so it needs neither the repository
+//! nor the disk; every stage answers from the memo, and the outcome is compared with the version's bitmaps.
+
+use super::EngineError;
+use super::git::ViewNumbers;
+use crate::store::{Catalogue, Database, SourceKind, SourceRecord, ViewRecord};
+use dataflows::data::{DocumentPath, FileChange, FileMode, FileState, Outcome, SkipReason};
+use roaring::RoaringBitmap;
+use snapshots::{Archive, Ordinal, SourceId, VersionId, ViewId};
+use std::collections::BTreeMap;
+
+/// Sources and views by number, and the database that keeps them.
+pub(super) struct Registry {
+    database: Database,
+    catalogue: Catalogue,
+    sources: Vec<(SourceId, SourceRecord)>,
+    views: Vec<(ViewId, ViewRecord)>,
+}
+
+impl Registry {
+    pub(super) fn open(database: &Database) -> Result<Self, EngineError> {
+        let catalogue = database.catalogue();
+        let (sources, views) = (catalogue.sources()?, catalogue.views()?);
+        Ok(Self { database: database.clone(), catalogue, sources, views })
+    }
+
+    /// Returns the catalogue behind the registry.
+    pub(super) fn catalogue(&self) -> Catalogue {
+        self.catalogue.clone()
+    }
+
+    /// Returns the number of the source of this name and kind, giving it one if it is new.
+    pub(super) fn source(&mut self, record: SourceRecord) -> Result<SourceId, EngineError> {
+        let known = self.sources.iter_mut().find(|(_, known)| known.name == record.name);
+        let id = match known {
+            Some((_, known)) if known.kind != record.kind => {
+                return Err(EngineError::OtherKind { source_name: record.name, known: known.kind.as_str() });
+            }
+            Some((id, known)) if *known == record => return Ok(*id),
+            Some((id, known)) => {
+                // The source moved on disk; its name says that it is the same.
+                *known = record.clone();
+                *id
+            }
+            None => {
+                let id = SourceId::new(u32::try_from(self.sources.len()).unwrap_or(u32::MAX));
+                self.sources.push((id, record.clone()));
+                id
+            }
+        };
+        let mut transaction = self.database.write()?;
+        self.catalogue.put_source(&mut transaction, id, &record)?;
+        transaction.commit()?;
+        Ok(id)
+    }
+
+    /// Returns the views of a source.
+    pub(super) fn views_of(&self, source: SourceId) -> impl Iterator<Item = (ViewId, &str)> {
+        self.views.iter().filter(move |(_, view)| view.source == source).map(|(id, view)| (*id, view.name.as_str()))
+    }
+
+    /// Returns the number of a view, giving it one if it is new.
+    pub(super) fn view(&mut self, source: SourceId, name: &str) -> Result<ViewId, EngineError> {
+        match self.views_of(source).find(|(_, known)| *known == name) {
+            Some((id, _)) => Ok(id),
+            None => self.new_view(source, name),
+        }
+    }
+}
+
+impl ViewNumbers for Registry {
+    fn new_view(&mut self, source: SourceId, name: &str) -> Result<ViewId, EngineError> {
+        // A view that was gone and comes back is the same view.
+        if let Some((id, _)) = self.views_of(source).find(|(_, known)| *known == name) {
+            return Ok(id);
+        }
+        let id = ViewId::new(u32::try_from(self.views.len()).unwrap_or(u32::MAX));
+        let record = ViewRecord { source, name: name.to_owned() };
+        let mut transaction = self.database.write()?;
+        self.catalogue.put_view(&mut transaction, id, &record)?;
+        transaction.commit()?;
+        self.views.push((id, record));
+        Ok(id)
+    }
+}
+
+/// Returns the files that a version was made of.
+pub(super) fn files_of(
+    archive: &Archive,
+    catalogue: &Catalogue,
+    version: VersionId,
+) -> Result<BTreeMap<DocumentPath, FileState>, EngineError> {
+    files_in(catalogue, &archive.bitmaps(version)?.documents)
+}
+
+fn files_in(catalogue: &Catalogue, documents: &RoaringBitmap) -> Result<BTreeMap<DocumentPath, FileState>, EngineError> {
+    let rows = catalogue.documents(documents.iter().map(Ordinal::new))?;
+    let state = |row: &dataflows::data::Document| FileState {
+        content: row.content,
+        mode: match row.outcome {
+            Outcome::Skipped(SkipReason::Symlink) => FileMode::Symlink,
+            Outcome::Skipped(SkipReason::Submodule) => FileMode::Submodule,
+            _ => FileMode::Regular,
+        },
+    };
+    Ok(rows.into_iter().map(|row| { let state = state(&row); (row.path, state) }).collect())
+}
+
+/// Returns the changes that bring files into an empty view.
+pub(super) fn arrivals(files: BTreeMap<DocumentPath, FileState>) -> Vec<FileChange> {
+    files.into_iter().map(|(path, state)| FileChange { path, before: None, after: Some(state) }).collect()
+}
+
+/// Returns the changes that take files out of a view.
+pub(super) fn departures(files: impl IntoIterator<Item = (DocumentPath, FileState)>) -> Vec<FileChange> {
+    files.into_iter().map(|(path, state)| FileChange { path, before: Some(state), after: None }).collect()
+}
+
+/// Returns the record of a source at a place.
+pub(super) fn source_record(name: &str, kind: SourceKind, location: &std::path::Path) -> SourceRecord {
+    use std::os::unix::ffi::OsStrExt;
+    SourceRecord { name: name.to_owned(), kind, location: location.as_os_str().as_bytes().to_vec() }
+}

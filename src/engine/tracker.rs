@@ -1,0 +1,424 @@
+//! The tracker itself: opens a store and its sources, feeds the graph, and waits for the next movement.
+//!
+//! In: options. Out: published versions, through the callback.
+//!
+//! **Invariant:** a step is announced to the publisher before it is fed, and both in one order. Between two steps the
+//! tracker may stop; what is under way then is still published.
+
+use super::contents::AllContents;
+use super::directory::{DIRECTORY_VIEW, DirectoryState, DirectoryTracker};
+use super::git::{GitTracker, GitView};
+use super::publisher::{OnPublished, Publisher};
+use super::recover::{Registry, arrivals, departures, files_of, source_record};
+use super::step::Step;
+use super::{EngineError, follow};
+use crate::config::{Config, SourceConfig};
+use crate::embedders::StaticModel;
+use crate::index::apply::{CommitTarget, IndexWriter, Purpose, Target};
+use crate::index::lexical::{self, LexicalWriter};
+use crate::index::vector::VectorStore;
+use crate::store::{Database, Layout, SourceKind, WriterLock};
+use crate::watch::directory::{DirectoryOptions, DirectorySource, DirectoryWatcher};
+use crate::watch::git::{GitSource, RefPattern};
+use dataflows::data::{Epoch, Fingerprint, Hasher, View};
+use dataflows::embed::Embedder;
+use dataflows::rules::Rules;
+use dataflows::run::{Mill, MillParts, MillThreads};
+use snapshots::{Archive, CommitId, SourceId, VersionId};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often a source is looked at where no event comes, unless the configuration says otherwise.
+const POLL: Duration = Duration::from_secs(2);
+
+/// Asks a tracker to stop after the step in hand; clones share the wish.
+#[derive(Clone, Default, Debug)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Asks.
+    pub fn ask(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether anybody asked.
+    #[must_use]
+    pub fn is_asked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What a tracker is made from.
+pub struct TrackerOptions {
+    /// The store.
+    pub layout: Layout,
+    /// Rules, threads and sources.
+    pub config: Config,
+    /// Called for every published version, on the publishing thread.
+    pub on_published: OnPublished,
+    /// Asked to end the work early.
+    pub stop: Stop,
+}
+
+/// A store that is kept in step with its sources.
+pub struct Tracker {
+    // In the order in which they must go: no epoch is fed any more, what is under way is published, the lock is given back.
+    mill: Mill,
+    publisher: Publisher,
+    registry: Registry,
+    layout: Layout,
+    pub(super) sources: Vec<Source>,
+    pub(super) stop: Stop,
+    next_epoch: u64,
+    _lock: WriterLock,
+}
+
+/// A source of either kind.
+pub(super) enum Source {
+    Git(GitTracker, Duration),
+    Directory(DirectoryTracker, Duration),
+}
+
+impl Tracker {
+    /// Opens the store for writing, making it if need be, and everything it works with.
+    ///
+    /// # Errors
+    /// Where another process writes to the store, a part of it is damaged or of another format, or a source cannot be
+    /// opened. Nothing is changed then.
+    pub fn open(options: TrackerOptions) -> Result<Self, EngineError> {
+        let TrackerOptions { layout, config, on_published, stop } = options;
+        if config.sources.is_empty() {
+            return Err(EngineError::NoSource);
+        }
+        // Sources first: a mistyped path must not leave an empty store behind.
+        let opened = config.sources.iter().map(|source| Opened::open(source, &layout)).collect::<Result<Vec<_>, _>>()?;
+        for (index, source) in opened.iter().enumerate() {
+            if opened[..index].iter().any(|other| other.name == source.name) {
+                return Err(EngineError::SameName { source_name: source.name.clone() });
+            }
+        }
+        let rules = Arc::new(load_rules(config.rules.as_deref())?);
+        layout.create()?;
+        let lock = WriterLock::take(&layout)?;
+        let embedder: Arc<dyn Embedder> = Arc::new(StaticModel::new());
+        let model = embedder.fingerprint();
+        let database = Database::open_writer(&layout)?;
+        let memo = database.memo(model);
+        let archive = Archive::create_or_open_writer(&layout.versions())?;
+        let lexical = LexicalWriter::open_or_create(&layout.lexical())?;
+        let vectors = VectorStore::open_writer(&layout.vectors(), embedder.dimensions(), model)?;
+
+        let contents = AllContents::default();
+        let mut registry = Registry::open(&database)?;
+        let mut sources = Vec::with_capacity(opened.len());
+        for source in opened {
+            sources.push(source.register(&mut registry, &archive, &contents, fingerprint(&rules))?);
+        }
+        let restores = restores(&mut sources, &archive, &database)?;
+
+        let fingerprint = fingerprint(&rules);
+        let writer = IndexWriter::new(database, memo.clone(), archive, lexical, vectors, fingerprint, model)?;
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads =
+            MillThreads { workers: config.workers.unwrap_or(1), pool: config.pool.unwrap_or(processors) };
+        let parts = MillParts { rules, memo: Arc::new(memo), contents: Arc::new(contents), embedder };
+        let mut mill = Mill::start(parts, threads)?;
+        let finished = mill.finished().ok_or(EngineError::PublisherStopped)?;
+        let publisher = Publisher::start(writer, finished, on_published)?;
+        let mut tracker =
+            Self { mill, publisher, registry, layout, sources, stop, next_epoch: 1, _lock: lock };
+        for (graph_view, purpose, changes) in restores {
+            tracker.feed(graph_view, purpose, changes, Instant::now(), Duration::ZERO)?;
+        }
+        Ok(tracker)
+    }
+
+    /// Brings the index in step with every source, and returns once all of it is published, or a stop was asked for.
+    ///
+    /// # Errors
+    /// Where a source cannot be read or the store cannot be written.
+    pub fn catch_up(&mut self) -> Result<(), EngineError> {
+        for index in 0..self.sources.len() {
+            match &self.sources[index] {
+                Source::Git(..) => self.catch_up_git(index)?,
+                Source::Directory(..) => self.scan_directory(index)?,
+            }
+        }
+        self.publisher.settle()
+    }
+
+    /// Keeps the index in step until a stop is asked for, then publishes what is under way.
+    ///
+    /// # Errors
+    /// Where the store cannot be written. A source that cannot be read is reported and tried again.
+    pub async fn follow(&mut self) -> Result<(), EngineError> {
+        follow::follow(self).await
+    }
+
+    /// Plans and takes the steps of a repository.
+    pub(super) fn catch_up_git(&mut self, index: usize) -> Result<(), EngineError> {
+        let begun = Instant::now();
+        let Some(Source::Git(git, _)) = self.sources.get_mut(index) else { return Ok(()) };
+        let steps = git.plan(&mut self.registry)?;
+        let (source, repository) = (git.id, git.source.clone());
+        let mut begun = begun;
+        for step in steps {
+            if self.stop.is_asked() {
+                return Ok(());
+            }
+            self.take(source, &repository, &step, begun)?;
+            self.git(index).map(|git| git.took(&step));
+            begun = Instant::now();
+        }
+        self.git(index).map(GitTracker::caught_up);
+        Ok(())
+    }
+
+    fn take(&mut self, source: SourceId, repository: &GitSource, step: &Step, begun: Instant) -> Result<(), EngineError> {
+        let (graph_view, purpose, changes) = match *step {
+            Step::Move { graph_view, from, to, view } => {
+                let changes = match repository.diff(from, to.id) {
+                    Ok(changes) => changes,
+                    Err(error) => match from {
+                        None => return Err(error.into()),
+                        // After a rewrite the old commit may be gone from the repository; the store still knows it.
+                        Some(from) => {
+                            let known = self.files_at(source, from)?.ok_or(error)?;
+                            crate::watch::changes(&known, &repository.files(to.id)?.into_iter().collect())
+                        }
+                    },
+                };
+                let target = CommitTarget { source, commit: to.id, parent: to.parents_first, time: to.time, view };
+                (graph_view, Purpose::Commit(target), changes)
+            }
+            Step::Point { view, commit } => (NOWHERE, Purpose::Point { view, source, commit }, Vec::new()),
+            Step::Leave { graph_view, at, view } => {
+                let files = at.map(|at| self.files_at(source, at)).transpose()?.flatten();
+                let files = match (files, at) {
+                    (Some(files), _) => files,
+                    (None, Some(at)) => repository.files(at)?.into_iter().collect(),
+                    (None, None) => Default::default(),
+                };
+                (graph_view, Purpose::Leave { view }, departures(files))
+            }
+        };
+        let diff = begun.elapsed();
+        self.feed(graph_view, purpose, changes, begun, diff)
+    }
+
+    /// Returns the files of a commit as the store knows them, once everything under way is published.
+    fn files_at(
+        &self,
+        source: SourceId,
+        commit: CommitId,
+    ) -> Result<Option<std::collections::BTreeMap<dataflows::data::DocumentPath, dataflows::data::FileState>>, EngineError>
+    {
+        self.publisher.settle()?;
+        let archive = Archive::open_reader(&self.layout.versions())?;
+        let version = archive.by_commit(source, commit);
+        version.map(|version| files_of(&archive, &self.registry.catalogue(), version)).transpose()
+    }
+
+    /// Looks at the whole of a directory.
+    fn scan_directory(&mut self, index: usize) -> Result<(), EngineError> {
+        let begun = Instant::now();
+        let Some(Source::Directory(directory, _)) = self.sources.get_mut(index) else { return Ok(()) };
+        let Some(watcher) = &mut directory.watcher else { return Ok(()) };
+        let batch = watcher.collect()?;
+        let state = DirectoryState::after(watcher, batch);
+        self.move_directory(index, state, begun)
+    }
+
+    /// Feeds a new state of a directory, if it is one.
+    pub(super) fn move_directory(
+        &mut self,
+        index: usize,
+        state: DirectoryState,
+        begun: Instant,
+    ) -> Result<(), EngineError> {
+        let Some(Source::Directory(directory, _)) = self.sources.get_mut(index) else { return Ok(()) };
+        for (path, why) in &state.unreadable {
+            tracing::warn!("{}: cannot read {path}: {why}; it is tried again at the next look", directory.name);
+        }
+        if directory.at == Some(state.tree) && state.changes.is_empty() {
+            return Ok(());
+        }
+        let target = CommitTarget {
+            source: directory.id,
+            commit: state.tree,
+            parent: directory.at.filter(|parent| *parent != state.tree),
+            time: jiff::Timestamp::now().as_second(),
+            view: Some(directory.view),
+        };
+        directory.at = Some(state.tree);
+        let graph_view = directory.graph_view();
+        let diff = begun.elapsed();
+        self.feed(graph_view, Purpose::Commit(target), state.changes, begun, diff)
+    }
+
+    fn feed(
+        &mut self,
+        graph_view: View,
+        purpose: Purpose,
+        changes: Vec<dataflows::data::FileChange>,
+        begun: Instant,
+        diff: Duration,
+    ) -> Result<(), EngineError> {
+        self.publisher.announce(Target { graph_view, purpose, begun, diff })?;
+        self.mill.feed(Epoch(self.next_epoch), graph_view, changes)?;
+        self.next_epoch += 1;
+        Ok(())
+    }
+
+    /// Waits until everything that was fed is published.
+    pub(super) fn settle(&self) -> Result<(), EngineError> {
+        self.publisher.settle()
+    }
+}
+
+/// A head of the graph that holds nothing: for steps that only move a view.
+const NOWHERE: View = View(u32::MAX);
+
+/// Returns the name of everything but the model that can change a version.
+fn fingerprint(rules: &Rules) -> Fingerprint {
+    let parts = Hasher::new("version").part(&rules.fingerprint().to_bytes()).part(&lexical::fingerprint().to_bytes());
+    Fingerprint::from_words(parts.finish())
+}
+
+fn load_rules(path: Option<&Path>) -> Result<Rules, EngineError> {
+    let Some(path) = path else { return Ok(Rules::built_in()) };
+    let text =
+        std::fs::read_to_string(path).map_err(|source| EngineError::Read { path: path.to_owned(), source })?;
+    Rules::parse(&text).map_err(|source| EngineError::Rules { path: path.to_owned(), source })
+}
+
+/// A source that was found where the configuration says.
+struct Opened {
+    name: String,
+    poll: Duration,
+    kind: OpenedKind,
+}
+
+enum OpenedKind {
+    Git(GitSource, Vec<RefPattern>, Option<crate::config::Backfill>, std::path::PathBuf),
+    Directory(DirectorySource),
+}
+
+impl Opened {
+    fn open(config: &SourceConfig, layout: &Layout) -> Result<Self, EngineError> {
+        let poll = config.poll_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(POLL);
+        let kind = match config.path.strip_prefix("dir:") {
+            Some(path) => {
+                let options = DirectoryOptions { store: Some(layout.root().to_owned()), ..DirectoryOptions::default() };
+                OpenedKind::Directory(DirectorySource::open(Path::new(path), &options)?)
+            }
+            None => {
+                let path = Path::new(&config.path);
+                let source = GitSource::open(path)?;
+                let patterns = config.refs.iter().map(|glob| RefPattern::parse(glob)).collect::<Result<_, _>>()?;
+                let location = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+                OpenedKind::Git(source, patterns, config.backfill.clone(), location)
+            }
+        };
+        let location = match &kind {
+            OpenedKind::Git(_, _, _, location) => location.as_path(),
+            OpenedKind::Directory(source) => source.root(),
+        };
+        let last = location.file_name().map_or_else(|| "source".into(), |name| name.to_string_lossy());
+        let name = config.name.clone().unwrap_or_else(|| match last.strip_suffix(".git") {
+            Some(stem) if !stem.is_empty() => stem.to_owned(),
+            _ => last.into_owned(),
+        });
+        Ok(Self { name, poll, kind })
+    }
+
+    /// Gives the source its number and tells it what the store knows of it.
+    fn register(
+        self,
+        registry: &mut Registry,
+        archive: &Archive,
+        contents: &AllContents,
+        fingerprint: Fingerprint,
+    ) -> Result<Source, EngineError> {
+        let commit_of = |version: VersionId| archive.version(version).map(|version| version.commit);
+        match self.kind {
+            OpenedKind::Git(source, patterns, backfill, location) => {
+                let id = registry.source(source_record(&self.name, SourceKind::Git, &location))?;
+                contents.add(Arc::new(source.contents()));
+                let mut git = GitTracker::new(id, self.name, source, patterns, backfill);
+                for version in archive.versions().iter().filter(|version| version.source == id) {
+                    if version.fingerprint == fingerprint.to_bytes() {
+                        git.knows(version.commit);
+                    }
+                }
+                for (view, name) in registry.views_of(id) {
+                    if let Some(at) = archive.view(view).and_then(commit_of) {
+                        git.knows_view(name.to_owned(), GitView { id: view, at: Some(at), in_graph: false });
+                    }
+                }
+                Ok(Source::Git(git, self.poll))
+            }
+            OpenedKind::Directory(source) => {
+                let id = registry.source(source_record(&self.name, SourceKind::Directory, source.root()))?;
+                contents.add(Arc::new(source.contents()));
+                let view = registry.view(id, DIRECTORY_VIEW)?;
+                let at = archive.view(view).and_then(commit_of);
+                let directory = DirectoryTracker { id, name: self.name, source, view, at, watcher: None };
+                Ok(Source::Directory(directory, self.poll))
+            }
+        }
+    }
+}
+
+type Restore = (View, Purpose, Vec<dataflows::data::FileChange>);
+
+/// Returns what the graph is told first: the files of every tracked head's version.
+fn restores(sources: &mut [Source], archive: &Archive, database: &Database) -> Result<Vec<Restore>, EngineError> {
+    let catalogue = database.catalogue();
+    let mut restores = Vec::new();
+    for source in sources {
+        match source {
+            Source::Git(git, _) => {
+                for head in git.heads()?.into_iter().filter(|head| !head.is_tag) {
+                    let Some(view) = git.view(&head.view).copied() else { continue };
+                    let Some(version) = archive.view(view.id) else { continue };
+                    let files = files_of(archive, &catalogue, version)?;
+                    restores.extend(restore(archive, version, view.id, arrivals(files)));
+                    git.restored(&head.view);
+                }
+            }
+            Source::Directory(directory, poll) => {
+                let known = match archive.view(directory.view) {
+                    Some(version) => {
+                        let files = files_of(archive, &catalogue, version)?;
+                        restores.extend(restore(archive, version, directory.view, arrivals(files.clone())));
+                        files
+                    }
+                    None => Default::default(),
+                };
+                let pace = crate::watch::directory::Pace { poll: *poll, ..Default::default() };
+                directory.watcher = Some(DirectoryWatcher::start(&directory.source, known, pace));
+            }
+        }
+    }
+    Ok(restores)
+}
+
+fn restore(
+    archive: &Archive,
+    version: VersionId,
+    view: snapshots::ViewId,
+    changes: Vec<dataflows::data::FileChange>,
+) -> Option<Restore> {
+    let known = archive.version(version)?;
+    let again = CommitTarget {
+        source: known.source,
+        commit: known.commit,
+        parent: known.parent,
+        time: known.time,
+        view: Some(view),
+    };
+    Some((View(view.get()), Purpose::Restore { version, again }, changes))
+}

@@ -1,0 +1,259 @@
+//! From an epoch's changes to a published version: both indexes, the catalogue and the log, in one step.
+//!
+//! In: what the graph put out for some epochs, each with the commit it stands for. Out: the versions, published.
+//!
+//! ```text
+//!  entries ±1 ──► ordinals (known, or new) ──► vectors: append, sync
+//!                                         ──► tantivy: add, commit
+//!                                         ──► database: memo, catalogue, receipts, commit
+//!                                         ──► log: one group, sync       ◄── the commit point of everything
+//! ```
+//!
+//! **Invariant:** the version log is written last. Whatever a crash leaves of the steps before it, no version reaches;
+//! the next start removes it from the catalogue and never gives its ordinals out again. Several epochs that wait share
+//! one pass through the steps, and still get a version each.
+//!
+//! A version's delta is recorded against its parent's version where there is one, whatever its view stood at before; so
+//! what a commit brought is the same on every machine.
+
+mod error;
+mod plan;
+mod target;
+
+pub use error::ApplyError;
+pub use target::{CommitTarget, Published, Purpose, Target};
+
+use super::lexical::LexicalWriter;
+use super::vector::VectorStore;
+use crate::store::{Catalogue, Database, EntryRecord, StoreMemo, WriteTransaction};
+use dataflows::data::{Document, Entry, EntryId, Fingerprint, View};
+use dataflows::embed::Vector;
+use dataflows::memo::{Embedded, Memo};
+use dataflows::run::EpochDone;
+use plan::Draft;
+use rustc_hash::FxHashMap;
+use snapshots::{Archive, Bitmaps, Ordinal, VersionId};
+use std::time::Instant;
+
+/// Everything that a publish writes to; there is one a store.
+pub struct IndexWriter {
+    database: Database,
+    catalogue: Catalogue,
+    memo: StoreMemo,
+    archive: Archive,
+    lexical: LexicalWriter,
+    vectors: VectorStore,
+    next_entry: u32,
+    next_document: u32,
+    heads: FxHashMap<View, Head>,
+    fingerprint: Fingerprint,
+    model: Fingerprint,
+}
+
+/// What the graph holds for one head, as bitmaps.
+#[derive(Clone, Default)]
+struct Head {
+    version: Option<VersionId>,
+    alive: Bitmaps,
+}
+
+/// What a batch brings that the store does not have.
+#[derive(Default)]
+struct Batch {
+    ordinals: FxHashMap<EntryId, Ordinal>,
+    entries: Vec<(Ordinal, EntryRecord)>,
+    documents: FxHashMap<Document, Ordinal>,
+    rows: FxHashMap<Ordinal, Document>,
+    vectors: Vec<(Ordinal, Vector)>,
+    /// Identity and tokens of every entry that the batch touched.
+    touched: FxHashMap<Ordinal, (EntryId, [u32; 2])>,
+}
+
+impl IndexWriter {
+    /// Takes over the open parts of a store and removes what an unfinished publish left behind.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn new(
+        database: Database,
+        memo: StoreMemo,
+        archive: Archive,
+        lexical: LexicalWriter,
+        vectors: VectorStore,
+        fingerprint: Fingerprint,
+        model: Fingerprint,
+    ) -> Result<Self, ApplyError> {
+        let catalogue = database.catalogue();
+        let (entries, documents) = (archive.used_entries(), archive.used_documents());
+        // Both indexes may hold orphans as well: their ordinals are passed over, never given out again.
+        let next_entry = entries.max(catalogue.next_entry()?).max(lexical.next_ordinal()).max(vectors.next_ordinal());
+        let next_document = documents.max(catalogue.next_document()?);
+        let mut transaction = database.write()?;
+        let orphans = catalogue.remove_orphans(&mut transaction, entries, documents)?;
+        transaction.commit()?;
+        if orphans > 0 {
+            tracing::info!("removed {orphans} rows of a publish that did not finish");
+        }
+        Ok(Self {
+            database,
+            catalogue,
+            memo,
+            archive,
+            lexical,
+            vectors,
+            next_entry,
+            next_document,
+            heads: FxHashMap::default(),
+            fingerprint,
+            model,
+        })
+    }
+
+    /// Returns the archive that is written to.
+    #[must_use]
+    pub const fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
+    /// Publishes the epochs of a batch, all or none of them.
+    ///
+    /// # Errors
+    /// Where a part cannot be written; nothing of the batch is visible then, and the next start heals what it left.
+    pub fn publish(&mut self, epochs: Vec<(Target, EpochDone)>) -> Result<Vec<Published>, ApplyError> {
+        let started = Instant::now();
+        self.memo.check()?;
+        let mut batch = Batch::default();
+        let mut heads = Vec::with_capacity(epochs.len());
+        let mut latest: FxHashMap<View, Bitmaps> = FxHashMap::default();
+        for (target, done) in &epochs {
+            let known = latest.remove(&target.graph_view);
+            let before = known.or_else(|| self.heads.get(&target.graph_view).map(|head| head.alive.clone()));
+            let alive = self.move_on(before.unwrap_or_default(), done, &mut batch)?;
+            latest.insert(target.graph_view, alive.clone());
+            heads.push(alive);
+        }
+        self.write_indexes(&mut batch)?;
+        let mut transaction = self.database.write()?;
+        self.memo.flush(&mut transaction)?;
+        self.write_catalogue(&batch, &mut transaction)?;
+        let plan = self.plan(&epochs, heads, &batch, started)?;
+        for published in &plan.published {
+            self.catalogue.put_receipt(&mut transaction, published.epoch, &published.receipt)?;
+        }
+        transaction.commit()?;
+        self.memo.flushed();
+        self.archive.append(&plan.records)?;
+        self.heads.extend(plan.heads);
+        for head in plan.gone {
+            self.heads.remove(&head);
+        }
+        let mut published = Vec::with_capacity(plan.published.len());
+        for draft in plan.published {
+            let version = self.archive.version(draft.version).cloned().ok_or(ApplyError::Unexpected("a version that was just appended is not in the archive"))?;
+            // A lost checkpoint costs time at the next look at an old version, nothing else.
+            if let Err(error) = self.archive.maybe_checkpoint(draft.version) {
+                tracing::warn!("cannot write a checkpoint: {error}");
+            }
+            let Draft { epoch, view, receipt, repaired, .. } = draft;
+            published.push(Published { epoch, view, version, receipt, repaired });
+        }
+        Ok(published)
+    }
+
+    /// Returns what is alive after an epoch, and resolves what it touched to ordinals.
+    fn move_on(&mut self, mut alive: Bitmaps, done: &EpochDone, batch: &mut Batch) -> Result<Bitmaps, ApplyError> {
+        let ids: Vec<EntryId> = done.entries.iter().map(|(_, entry, _)| entry.id()).collect();
+        let known = self.catalogue.entry_ordinals(ids.iter().copied())?;
+        for ((id, (_, entry, change)), known) in ids.into_iter().zip(&done.entries).zip(known) {
+            let ordinal = match known.or_else(|| batch.ordinals.get(&id).copied()) {
+                Some(ordinal) => ordinal,
+                None => self.new_entry(id, entry, batch)?,
+            };
+            let moved = match change {
+                1 => alive.entries.insert(ordinal.get()),
+                -1 => alive.entries.remove(ordinal.get()),
+                _ => false,
+            };
+            if !moved {
+                return Err(ApplyError::Inexact { what: "entry", path: entry.path.clone(), change: *change });
+            }
+        }
+        for (_, document, change) in &done.documents {
+            let ordinal = match self.catalogue.document_ordinal(document)? {
+                Some(ordinal) => ordinal,
+                None => match batch.documents.get(document) {
+                    Some(ordinal) => *ordinal,
+                    None => {
+                        let ordinal = take(&mut self.next_document)?;
+                        batch.documents.insert(document.clone(), ordinal);
+                        batch.rows.insert(ordinal, document.clone());
+                        ordinal
+                    }
+                },
+            };
+            let moved = match change {
+                1 => alive.documents.insert(ordinal.get()),
+                -1 => alive.documents.remove(ordinal.get()),
+                _ => false,
+            };
+            if !moved {
+                return Err(ApplyError::Inexact { what: "document", path: document.path.clone(), change: *change });
+            }
+        }
+        Ok(alive)
+    }
+
+    fn new_entry(&mut self, id: EntryId, entry: &Entry, batch: &mut Batch) -> Result<Ordinal, ApplyError> {
+        let ordinal = take(&mut self.next_entry)?;
+        batch.ordinals.insert(id, ordinal);
+        let has_vector = match self.memo.embedded(entry.embed_id()) {
+            Some(Embedded::Vector(vector)) => {
+                batch.vectors.push((ordinal, vector));
+                true
+            }
+            Some(Embedded::NoVector) => false,
+            Some(Embedded::Fault(error)) => {
+                tracing::warn!("{}: an entry has no vector: {error}", entry.path);
+                false
+            }
+            None => return Err(ApplyError::Unexpected("an entry came out of the graph before its vector")),
+        };
+        batch.entries.push((ordinal, EntryRecord { entry: entry.clone(), tokens: [0; 2], has_vector }));
+        Ok(ordinal)
+    }
+
+    /// Writes new entries to both indexes, durably, and learns their token counts.
+    fn write_indexes(&mut self, batch: &mut Batch) -> Result<(), ApplyError> {
+        if batch.entries.is_empty() {
+            return Ok(());
+        }
+        if !batch.vectors.is_empty() {
+            self.vectors.append(&batch.vectors)?;
+        }
+        for (ordinal, record) in &mut batch.entries {
+            let entry = &record.entry;
+            let (Some(text), Some(card)) = (self.memo.text(entry.text), self.memo.card(entry.card)) else {
+                return Err(ApplyError::Unexpected("an entry's text or card is missing from the store"));
+            };
+            record.tokens = self.lexical.add(*ordinal, &text, &card.name)?;
+            batch.touched.insert(*ordinal, (entry.id(), record.tokens));
+        }
+        Ok(self.lexical.commit(self.next_entry)?)
+    }
+
+    fn write_catalogue(&self, batch: &Batch, to: &mut WriteTransaction<'_>) -> Result<(), ApplyError> {
+        for (ordinal, record) in &batch.entries {
+            self.catalogue.put_entry(to, *ordinal, record)?;
+        }
+        for (document, ordinal) in &batch.documents {
+            self.catalogue.put_document(to, *ordinal, document)?;
+        }
+        Ok(())
+    }
+}
+
+fn take(next: &mut u32) -> Result<Ordinal, ApplyError> {
+    let ordinal = Ordinal::new(*next);
+    *next = next.checked_add(1).ok_or(ApplyError::Unexpected("all ordinals are used; track into a new store"))?;
+    Ok(ordinal)
+}

@@ -1,0 +1,288 @@
+//! What a batch adds to the version log: for every epoch its version, or the move of a view.
+//!
+//! In: what is alive after each epoch. Out: the records of one group, and the heads as they are once it is written.
+//!
+//! **Invariant:** a version's delta, statistics and digest are against its base and made of the delta alone, so they cost
+//! what the commit costs. The base is the parent's version where there is one, whatever the view stood at before.
+
+use super::target::{CommitTarget, Purpose, Target};
+use super::{ApplyError, Batch, Head, IndexWriter};
+use crate::store::Receipt;
+use dataflows::data::{EntryId, Outcome, View};
+use dataflows::run::EpochDone;
+use roaring::RoaringBitmap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use snapshots::{
+    Bitmaps, Changes, CommitId, Delta, Digest, Epoch, NewVersion, Ordinal, Record, SourceId, VersionId, ViewId,
+};
+use std::time::{Duration, Instant};
+
+/// What a batch will append to the log, and what it changes in memory once that is done.
+#[derive(Default)]
+pub(super) struct Plan {
+    pub(super) records: Vec<Record>,
+    pub(super) published: Vec<Draft>,
+    pub(super) heads: FxHashMap<View, Head>,
+    pub(super) gone: Vec<View>,
+}
+
+/// A line of `track` whose version has a number but is not in the log yet.
+pub(super) struct Draft {
+    pub(super) epoch: Epoch,
+    pub(super) view: Option<ViewId>,
+    pub(super) version: VersionId,
+    pub(super) receipt: Receipt,
+    pub(super) repaired: bool,
+}
+
+/// What is known of a version of this batch before it is in the log.
+struct Staged {
+    alive: Bitmaps,
+    tokens: [u64; 2],
+    digest: Digest,
+}
+
+impl IndexWriter {
+    /// Decides what each epoch adds to the log.
+    pub(super) fn plan(
+        &self,
+        epochs: &[(Target, EpochDone)],
+        heads: Vec<Bitmaps>,
+        batch: &Batch,
+        started: Instant,
+    ) -> Result<Plan, ApplyError> {
+        let mut planner = Planner {
+            writer: self,
+            batch,
+            plan: Plan::default(),
+            staged: FxHashMap::default(),
+            commits: FxHashMap::default(),
+            next_version: self.archive.next_version().get(),
+            next_epoch: self.archive.next_epoch().get(),
+            share: started.elapsed() / u32::try_from(epochs.len().max(1)).unwrap_or(u32::MAX),
+        };
+        for ((target, done), alive) in epochs.iter().zip(heads) {
+            planner.epoch(target, done, alive)?;
+        }
+        Ok(planner.plan)
+    }
+}
+
+struct Planner<'a> {
+    writer: &'a IndexWriter,
+    batch: &'a Batch,
+    plan: Plan,
+    staged: FxHashMap<VersionId, Staged>,
+    commits: FxHashMap<(SourceId, CommitId), VersionId>,
+    next_version: u32,
+    next_epoch: u64,
+    share: Duration,
+}
+
+impl Planner<'_> {
+    fn epoch(&mut self, target: &Target, done: &EpochDone, alive: Bitmaps) -> Result<(), ApplyError> {
+        match &target.purpose {
+            Purpose::Commit(commit) => {
+                let known = self.known(commit.source, commit.commit);
+                let version = match known {
+                    Some(version) if self.alive(version)? == alive => version,
+                    // The snapshot that is there was made under other rules, or is damaged: the newest one counts.
+                    _ => self.new_version(target, commit, &alive)?,
+                };
+                self.publish(target, commit, done, version, known == Some(version), known.is_some())?;
+                self.plan.heads.insert(target.graph_view, Head { version: Some(version), alive });
+            }
+            Purpose::Restore { version, again } => {
+                let mut version = *version;
+                if self.alive(version)? != alive {
+                    version = self.new_version(target, again, &alive)?;
+                    self.publish(target, again, done, version, false, true)?;
+                }
+                self.plan.heads.insert(target.graph_view, Head { version: Some(version), alive });
+            }
+            Purpose::Point { view, source, commit } => {
+                let unknown = ApplyError::Unexpected("a view was to move to a commit that has no snapshot");
+                let version = self.known(*source, *commit).ok_or(unknown)?;
+                let epoch = self.take_epoch();
+                self.plan.records.push(Record::View { epoch, view: *view, version });
+                let receipt = Receipt { ms: timings(target, done, Duration::ZERO), ..Receipt::default() };
+                self.plan.published.push(Draft { epoch, view: Some(*view), version, receipt, repaired: false });
+            }
+            Purpose::Leave { view } => {
+                self.plan.heads.remove(&target.graph_view);
+                self.plan.gone.push(target.graph_view);
+                if let Some(view) = *view {
+                    let epoch = self.take_epoch();
+                    self.plan.records.push(Record::ViewGone { epoch, view });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_epoch(&mut self) -> Epoch {
+        let epoch = Epoch::new(self.next_epoch);
+        self.next_epoch += 1;
+        epoch
+    }
+
+    fn known(&self, source: SourceId, commit: CommitId) -> Option<VersionId> {
+        let staged = self.commits.get(&(source, commit)).copied();
+        staged.or_else(|| self.writer.archive.by_commit(source, commit))
+    }
+
+    fn alive(&self, version: VersionId) -> Result<Bitmaps, ApplyError> {
+        match self.staged.get(&version) {
+            Some(staged) => Ok(staged.alive.clone()),
+            None => Ok((*self.writer.archive.bitmaps(version)?).clone()),
+        }
+    }
+
+    /// Returns tokens and digest of a version that is known already.
+    fn totals(&self, version: VersionId) -> Result<([u64; 2], Digest), ApplyError> {
+        if let Some(staged) = self.staged.get(&version) {
+            return Ok((staged.tokens, staged.digest));
+        }
+        let version = self.writer.archive.version(version).ok_or(ApplyError::Unexpected("a base is not in the log"))?;
+        Ok((version.statistics.live_tokens, version.digest))
+    }
+
+    fn is_current(&self, version: VersionId) -> bool {
+        // Versions of this batch were made under today's rules.
+        self.staged.contains_key(&version)
+            || self.writer.archive.version(version).is_some_and(|version| {
+                version.fingerprint == self.writer.fingerprint.to_bytes() && version.model == self.writer.model.to_bytes()
+            })
+    }
+
+    /// Adds a version for a commit: its delta, statistics and digest against the best base there is.
+    fn new_version(&mut self, target: &Target, commit: &CommitTarget, alive: &Bitmaps) -> Result<VersionId, ApplyError> {
+        let parent = commit.parent.and_then(|parent| self.known(commit.source, parent));
+        let earlier = self.plan.heads.get(&target.graph_view).or_else(|| self.writer.heads.get(&target.graph_view));
+        let base = parent.or_else(|| earlier.and_then(|head| head.version));
+        let before = base.map(|base| self.alive(base)).transpose()?.unwrap_or_default();
+        let changes = Changes {
+            entries: delta(&before.entries, &alive.entries),
+            documents: delta(&before.documents, &alive.documents),
+        };
+        let (mut tokens, mut digest) = base.map(|base| self.totals(base)).transpose()?.unwrap_or_default();
+        for (id, counts) in self.moved(&changes.entries.inserted)? {
+            digest.add(&id.to_bytes());
+            tokens = [tokens[0] + u64::from(counts[0]), tokens[1] + u64::from(counts[1])];
+        }
+        for (id, counts) in self.moved(&changes.entries.retracted)? {
+            digest.remove(&id.to_bytes());
+            tokens = [tokens[0] - u64::from(counts[0]), tokens[1] - u64::from(counts[1])];
+        }
+        let version = VersionId::new(self.next_version);
+        self.next_version += 1;
+        self.staged.insert(version, Staged { alive: alive.clone(), tokens, digest });
+        self.commits.insert((commit.source, commit.commit), version);
+        self.plan.records.push(Record::Version(NewVersion {
+            epoch: Epoch::new(self.next_epoch),
+            source: commit.source,
+            commit: commit.commit,
+            parent: commit.parent,
+            base,
+            base_is_parent: commit.parent.is_none() || parent.is_some_and(|parent| self.is_current(parent)),
+            time: commit.time,
+            live_tokens: tokens,
+            digest,
+            fingerprint: self.writer.fingerprint.to_bytes(),
+            model: self.writer.model.to_bytes(),
+            changes,
+        }));
+        Ok(version)
+    }
+
+    /// Returns identity and tokens of each ordinal: from this batch, else from the catalogue.
+    fn moved(&self, ordinals: &RoaringBitmap) -> Result<Vec<(EntryId, [u32; 2])>, ApplyError> {
+        let mut moved = Vec::with_capacity(ordinals.len() as usize);
+        let mut stored = Vec::new();
+        for ordinal in ordinals.iter().map(Ordinal::new) {
+            match self.batch.touched.get(&ordinal) {
+                Some(known) => moved.push(*known),
+                None => stored.push(ordinal),
+            }
+        }
+        let records = self.writer.catalogue.entries(stored.into_iter())?;
+        moved.extend(records.into_iter().map(|record| (record.entry.id(), record.tokens)));
+        Ok(moved)
+    }
+
+    /// Adds the views' moves and the line that says what the epoch took.
+    fn publish(
+        &mut self,
+        target: &Target,
+        commit: &CommitTarget,
+        done: &EpochDone,
+        version: VersionId,
+        was_known: bool,
+        repaired: bool,
+    ) -> Result<(), ApplyError> {
+        let epoch = self.take_epoch();
+        self.plan.records.extend(commit.view.map(|view| Record::View { epoch, view, version }));
+        let mut receipt = Receipt {
+            cleaned: done.work.clean.calls,
+            chunked: done.work.chunk.calls,
+            embedded: done.work.embed.calls,
+            cache_hits: done.work.cache_hits(),
+            faults: done.work.faults(),
+            ms: timings(target, done, self.share),
+            ..Receipt::default()
+        };
+        if !was_known {
+            let appended = self.plan.records.iter().rev().find_map(|record| match record {
+                Record::Version(new) if new.epoch == epoch => Some(&new.changes),
+                _ => None,
+            });
+            let changes = appended.ok_or(ApplyError::Unexpected("a new version has no record"))?;
+            receipt.inserted = changes.entries.inserted.len();
+            receipt.retracted = changes.entries.retracted.len();
+            let documents = changes.documents.clone();
+            self.count_documents(&documents, &mut receipt)?;
+        }
+        let repaired = repaired && !was_known;
+        self.plan.published.push(Draft { epoch, view: commit.view, version, receipt, repaired });
+        Ok(())
+    }
+
+    /// Counts documents that came, changed and went.
+    fn count_documents(&self, changes: &Delta, receipt: &mut Receipt) -> Result<(), ApplyError> {
+        let rows = |ordinals: &RoaringBitmap| -> Result<FxHashMap<_, _>, ApplyError> {
+            let mut rows = FxHashMap::default();
+            for ordinal in ordinals.iter().map(Ordinal::new) {
+                let row = match self.batch.rows.get(&ordinal) {
+                    Some(document) => document.clone(),
+                    None => self.writer.catalogue.document(ordinal)?,
+                };
+                if matches!(row.outcome, Outcome::Indexed { .. } | Outcome::Fault { .. }) {
+                    rows.insert(row.path, row.content);
+                }
+            }
+            Ok(rows)
+        };
+        let (came, went) = (rows(&changes.inserted)?, rows(&changes.retracted)?);
+        let both: FxHashSet<_> = came.keys().filter(|path| went.contains_key(*path)).collect();
+        receipt.added = (came.len() - both.len()) as u64;
+        receipt.removed = (went.len() - both.len()) as u64;
+        // A row changes as well when its module does; a document changes with its content.
+        receipt.changed = both.iter().filter(|path| came.get(**path) != went.get(**path)).count() as u64;
+        Ok(())
+    }
+}
+
+fn delta(before: &RoaringBitmap, after: &RoaringBitmap) -> Delta {
+    Delta { inserted: after - before, retracted: before - after }
+}
+
+/// Returns the milliseconds of a receipt: diff, clean, chunk, embed, apply, and from the first look to now.
+fn timings(target: &Target, done: &EpochDone, apply: Duration) -> [f32; 6] {
+    let work = &done.work;
+    let total = target.begun.elapsed();
+    [target.diff, work.clean.time, work.chunk.time, work.embed.time, apply, total].map(milliseconds)
+}
+
+fn milliseconds(duration: Duration) -> f32 {
+    duration.as_secs_f32() * 1000.0
+}

@@ -1,0 +1,209 @@
+//! A store open for reading: any version of it, from this process or beside a tracker in another.
+//!
+//! In: a store's folder. Out: views of versions that can be searched, and what their ordinals stand for.
+//!
+//! **Invariant:** the log is read before the indexes. An index holds what a version needs before the version is logged,
+//! so whatever version the log names, both indexes have all of it: no half of an epoch is ever seen.
+
+use super::lexical::{LexicalError, LexicalReader, LexicalView, LiveStatistics, OrdinalMaps};
+use super::order::TieOrder;
+use super::vector::{Shape, VectorError, VectorReader, VectorSet};
+use crate::store::{Catalogue, Database, Layout, StoreError, StoreMemo};
+use dataflows::data::Fingerprint;
+use roaring::RoaringBitmap;
+use snapshots::{Archive, ArchiveError, Ordinal, VersionId};
+use std::cmp::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How many views are kept: the heads of a few sources, and the commits that were asked about last.
+const KEPT_VIEWS: usize = 8;
+
+/// Why a store cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReaderError {
+    /// The database refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The version log refused.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The lexical index refused.
+    #[error(transparent)]
+    Lexical(#[from] LexicalError),
+    /// The vector index refused.
+    #[error(transparent)]
+    Vector(#[from] VectorError),
+    /// Nothing has been published yet.
+    #[error("the store has no version yet; `tidemill track PATH` makes the first")]
+    Empty,
+}
+
+/// A store open for reading.
+pub struct IndexReader {
+    layout: Layout,
+    database: Database,
+    catalogue: Catalogue,
+    memo: StoreMemo,
+    parts: Mutex<Parts>,
+}
+
+struct Parts {
+    archive: Archive,
+    lexical: LexicalReader,
+    vectors: VectorReader,
+    maps: OrdinalMaps,
+    /// In order of use, the latest last.
+    views: Vec<Arc<IndexView>>,
+}
+
+/// One version, or the union of one version a source, ready to be searched. It never changes.
+pub struct IndexView {
+    /// The versions, in the order of their sources.
+    pub versions: Vec<VersionId>,
+    /// Every live entry.
+    pub entries: RoaringBitmap,
+    /// The words of the live entries.
+    pub lexical: LexicalView,
+    /// The vectors, of live entries and others.
+    pub vectors: VectorSet,
+}
+
+impl IndexReader {
+    /// Opens the store of a layout for the vectors of one model.
+    ///
+    /// # Errors
+    /// Where there is no store, or a part of it is damaged, of another format, or of another model.
+    pub fn open(layout: &Layout, model: Fingerprint, dimensions: usize) -> Result<Self, ReaderError> {
+        layout.check()?;
+        // A store whose first version is not published yet may lack any of its parts.
+        let archive = Archive::open_reader(&layout.versions()).map_err(|error| match error {
+            _ if !layout.versions().join("versions.log").exists() => ReaderError::Empty,
+            error => error.into(),
+        })?;
+        if archive.versions().is_empty() {
+            return Err(ReaderError::Empty);
+        }
+        let database = Database::open_reader(layout)?;
+        let lexical = LexicalReader::open(&layout.lexical())?;
+        let vectors = VectorReader::open(&layout.vectors(), Shape { dimensions, model })?;
+        let parts = Parts { archive, lexical, vectors, maps: OrdinalMaps::new(), views: Vec::new() };
+        Ok(Self {
+            layout: layout.clone(),
+            catalogue: database.catalogue(),
+            memo: database.memo(model),
+            database,
+            parts: Mutex::new(parts),
+        })
+    }
+
+    /// Reads on from where the store was last read; returns whether anything was published since.
+    ///
+    /// # Errors
+    /// Where a part cannot be read; what was known before stays.
+    pub fn refresh(&self) -> Result<bool, ReaderError> {
+        let mut parts = self.parts();
+        let moved = parts.archive.refresh()?;
+        if moved {
+            parts.lexical.reload()?;
+            parts.vectors.refresh()?;
+        }
+        Ok(moved)
+    }
+
+    /// Returns the view of one version, or of one version a source together.
+    ///
+    /// Costs nothing for the views that were asked for last.
+    ///
+    /// # Errors
+    /// Where a version is not in the log, or an index lacks some of it.
+    pub fn view(&self, versions: &[VersionId]) -> Result<Arc<IndexView>, ReaderError> {
+        let mut parts = self.parts();
+        if let Some(at) = parts.views.iter().position(|view| view.versions == versions) {
+            let view = parts.views.remove(at);
+            parts.views.push(view.clone());
+            return Ok(view);
+        }
+        let (entries, statistics) = self.union(&parts.archive, versions)?;
+        let searcher = parts.lexical.searcher();
+        let lexical = match parts.views.last() {
+            Some(near) => {
+                let (inserted, retracted) = (&entries - &near.entries, &near.entries - &entries);
+                near.lexical.advance(searcher, &entries, &inserted, &retracted, statistics)?
+            }
+            None => LexicalView::new(searcher, &parts.maps, &entries, statistics)?,
+        };
+        let view = Arc::new(IndexView { versions: versions.to_vec(), entries, lexical, vectors: parts.vectors.set() });
+        if parts.views.len() == KEPT_VIEWS {
+            parts.views.remove(0);
+        }
+        parts.views.push(view.clone());
+        Ok(view)
+    }
+
+    /// Returns the entries of all versions together, and their statistics: an entry that several hold counts once.
+    fn union(&self, archive: &Archive, versions: &[VersionId]) -> Result<(RoaringBitmap, LiveStatistics), ReaderError> {
+        let mut entries = RoaringBitmap::new();
+        let mut tokens = [0_u64; 2];
+        for &version in versions {
+            let alive = archive.bitmaps(version)?;
+            let known = archive.version(version).ok_or(ReaderError::Empty)?;
+            tokens = [tokens[0] + known.statistics.live_tokens[0], tokens[1] + known.statistics.live_tokens[1]];
+            let shared = &entries & &alive.entries;
+            for record in self.catalogue.entries(shared.iter().map(Ordinal::new))? {
+                tokens = [tokens[0] - u64::from(record.tokens[0]), tokens[1] - u64::from(record.tokens[1])];
+            }
+            entries |= &alive.entries;
+        }
+        let statistics = LiveStatistics { entries: entries.len(), tokens };
+        Ok((entries, statistics))
+    }
+
+    /// Calls `look` with the version log as it was last read.
+    pub fn with_archive<T>(&self, look: impl FnOnce(&Archive) -> T) -> T {
+        look(&self.parts().archive)
+    }
+
+    /// Returns what ordinals stand for.
+    #[must_use]
+    pub const fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// Returns texts, cards and chunk lists.
+    #[must_use]
+    pub const fn memo(&self) -> &StoreMemo {
+        &self.memo
+    }
+
+    /// Returns the database.
+    #[must_use]
+    pub const fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Returns where the store is.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        // Every step leaves the parts whole, so a panic elsewhere does not spoil them.
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ties go by path, then by the entry's identity: two look-ups, asked on equal scores only.
+impl TieOrder for IndexReader {
+    fn compare(&self, left: Ordinal, right: Ordinal) -> Ordering {
+        let key = |ordinal| self.catalogue.entry(ordinal).map(|record| (record.entry.id(), record.entry.path));
+        match (key(left), key(right)) {
+            (Ok((left_id, left_path)), Ok((right_id, right_path))) => {
+                left_path.cmp(&right_path).then_with(|| left_id.cmp(&right_id))
+            }
+            // A store that lost a row has worse troubles, which reading the hit will report.
+            _ => left.cmp(&right),
+        }
+    }
+}

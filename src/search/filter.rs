@@ -1,0 +1,139 @@
+//! Filters over what entries are and where they stand: one more bitmap, and-ed in before either index is searched.
+//!
+//! In: an expression, `path:crates/*/src/** kind:code !language:cpp`. Out: which live entries pass.
+//!
+//! **Invariant:** all terms must hold; a filter narrows what is returned and never changes a score.
+
+use crate::index::{IndexReader, IndexView, ReaderError};
+use crate::store::EntryRecord;
+use dataflows::data::Card;
+use dataflows::memo::Memo;
+use globset::{Glob, GlobMatcher};
+use roaring::RoaringBitmap;
+use snapshots::Ordinal;
+
+/// The most terms that one expression may have.
+const MAX_TERMS: usize = 32;
+
+/// What is wrong with an expression.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FilterError {
+    /// A term without a colon.
+    #[error("cannot read the filter term `{term}`: expected KEY:VALUE, as in `path:src/** kind:code !language:cpp`")]
+    Term {
+        /// The term.
+        term: String,
+    },
+    /// A key that is not known.
+    #[error("cannot filter by `{key}`: the keys are path, kind, language, symbol, module and label.NAME")]
+    Key {
+        /// The key.
+        key: String,
+    },
+    /// A value that is no pattern.
+    #[error("cannot read the pattern `{value}` of the filter")]
+    Pattern {
+        /// The value.
+        value: String,
+        /// What is wrong with it.
+        source: globset::Error,
+    },
+    /// Too many terms.
+    #[error("the filter has more than {MAX_TERMS} terms; use wider patterns")]
+    TooLong,
+}
+
+/// A conjunction of terms.
+#[derive(Clone, Debug)]
+pub struct Filter(Vec<Term>);
+
+#[derive(Clone, Debug)]
+struct Term {
+    key: Key,
+    pattern: GlobMatcher,
+    negated: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Key {
+    Path,
+    Kind,
+    Language,
+    Symbol,
+    Module,
+    Label(String),
+}
+
+impl Filter {
+    /// Reads an expression: terms `KEY:PATTERN` or `!KEY:PATTERN`, separated by blanks, all of which must hold.
+    ///
+    /// # Errors
+    /// Where a term is no term.
+    ///
+    /// ```
+    /// use tidemill::search::Filter;
+    /// assert!(Filter::parse("path:crates/** kind:code !language:cpp").is_ok());
+    /// assert!(Filter::parse("colour:blue").is_err());
+    /// ```
+    pub fn parse(expression: &str) -> Result<Self, FilterError> {
+        let terms: Vec<&str> = expression.split_whitespace().filter(|term| *term != "AND").collect();
+        if terms.len() > MAX_TERMS {
+            return Err(FilterError::TooLong);
+        }
+        terms.into_iter().map(Term::parse).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns the live entries of a view that pass.
+    ///
+    /// # Errors
+    /// Where the store cannot be read.
+    pub fn entries(&self, reader: &IndexReader, view: &IndexView) -> Result<RoaringBitmap, ReaderError> {
+        let mut passing = RoaringBitmap::new();
+        let needs_card = self.0.iter().any(|term| !matches!(term.key, Key::Path));
+        let records = reader.catalogue().entries(view.entries.iter().map(Ordinal::new))?;
+        for (ordinal, record) in view.entries.iter().zip(records) {
+            let card = if needs_card { reader.memo().card(record.entry.card) } else { None };
+            if self.0.iter().all(|term| term.holds(&record, card.as_ref())) {
+                passing.insert(ordinal);
+            }
+        }
+        Ok(passing)
+    }
+}
+
+impl Term {
+    fn parse(text: &str) -> Result<Self, FilterError> {
+        let (negated, term) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
+        let (key, value) = term.split_once(':').ok_or_else(|| FilterError::Term { term: text.to_owned() })?;
+        let key = match key {
+            "path" => Key::Path,
+            "kind" => Key::Kind,
+            "language" => Key::Language,
+            "symbol" => Key::Symbol,
+            "module" => Key::Module,
+            _ => match key.strip_prefix("label.") {
+                Some(name) if !name.is_empty() => Key::Label(name.to_owned()),
+                _ => return Err(FilterError::Key { key: key.to_owned() }),
+            },
+        };
+        let pattern = Glob::new(value).map_err(|source| FilterError::Pattern { value: value.to_owned(), source })?;
+        Ok(Self { key, pattern: pattern.compile_matcher(), negated })
+    }
+
+    fn holds(&self, record: &EntryRecord, card: Option<&Card>) -> bool {
+        let matches = |value: Option<&str>| value.is_some_and(|value| self.pattern.is_match(value));
+        let held = match &self.key {
+            Key::Path => matches(Some(&record.entry.path.display())),
+            Key::Kind => matches(card.map(|card| card.kind.as_str())),
+            Key::Language => matches(card.map(|card| card.language.as_str())),
+            Key::Symbol => matches(card.map(|card| card.symbol.as_str())),
+            Key::Module => matches(card.map(|card| card.module.as_str())),
+            Key::Label(name) => {
+                let value = card.and_then(|card| card.labels.iter().find(|(label, _)| label == name));
+                matches(value.map(|(_, value)| value.as_str()))
+            }
+        };
+        held != self.negated
+    }
+}

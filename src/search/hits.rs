@@ -1,0 +1,168 @@
+//! From ordinals to hits: everything that a reader of a result wants to know.
+//!
+//! In: ranked ordinals of a view. Out: hits with text, path, lines, symbol and the commit that introduced them.
+
+use super::SearchError;
+use super::lines::{document_of, placed_entries};
+use super::revision::Selected;
+use crate::index::{IndexReader, ReaderError};
+use crate::store::EntryRecord;
+use dataflows::data::{Card, ChunkKind, DocumentPath, Lines};
+use dataflows::memo::Memo;
+use rustc_hash::FxHashMap;
+use snapshots::{CommitId, Introduced, Ordinal};
+
+/// Rank and score of an entry in one of the lists that were fused.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Ranked {
+    /// From 1.
+    pub rank: usize,
+    /// BM25 or cosine.
+    pub score: f32,
+}
+
+/// An entry that was found, before its text is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    /// The entry.
+    pub ordinal: Ordinal,
+    /// The score that it is ranked by.
+    pub score: f32,
+    /// Its place among the words' hits.
+    pub bm25: Option<Ranked>,
+    /// Its place among the vectors' hits.
+    pub vector: Option<Ranked>,
+}
+
+/// The commit that brought an entry into a view.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IntroducedIn {
+    /// This very commit.
+    Commit(CommitId),
+    /// This commit or one before it: the log does not reach further back.
+    Before(CommitId),
+}
+
+impl std::fmt::Display for IntroducedIn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Commit(commit) => commit.fmt(f),
+            Self::Before(commit) => write!(f, "before:{commit}"),
+        }
+    }
+}
+
+/// One hit.
+#[derive(Clone, Debug)]
+pub struct Hit {
+    /// From 1.
+    pub rank: usize,
+    /// The score that it is ranked by.
+    pub score: f32,
+    /// The source that holds it.
+    pub source: String,
+    /// Where it stands.
+    pub path: DocumentPath,
+    /// With `fold`: every path at which the same text stands, this one first.
+    pub paths: Vec<DocumentPath>,
+    /// On which lines, in the version searched.
+    pub lines: Option<Lines>,
+    /// What kind of thing it is part of.
+    pub kind: ChunkKind,
+    /// What it is and where it stands.
+    pub card: Card,
+    /// The commit that brought it into this line of history.
+    pub introduced_in: Option<IntroducedIn>,
+    /// The text.
+    pub text: String,
+    /// Its place among the words' hits.
+    pub bm25: Option<Ranked>,
+    /// Its place among the vectors' hits.
+    pub vector: Option<Ranked>,
+}
+
+/// Returns for each ordinal the commit that brought it into the line of history of a selected version.
+///
+/// # Errors
+/// Where the log cannot be read.
+pub fn introduced(
+    reader: &IndexReader,
+    selected: &Selected,
+    ordinals: &[Ordinal],
+) -> Result<Vec<Option<IntroducedIn>>, SearchError> {
+    reader.with_archive(|archive| {
+        let commit = |version| archive.version(version).map(|version| version.commit);
+        let introduced = archive.introduced(selected.version, ordinals)?;
+        Ok(introduced
+            .into_iter()
+            .map(|introduced| match introduced {
+                Introduced::At(version) => commit(version).map(IntroducedIn::Commit),
+                Introduced::Before(version) => commit(version).map(IntroducedIn::Before),
+                _ => None,
+            })
+            .collect())
+    })
+}
+
+/// Reads the hits of what was found; an entry that two sources hold is a hit in each.
+pub(super) fn read(reader: &IndexReader, selected: &[Selected], found: &[Found]) -> Result<Vec<Hit>, SearchError> {
+    let mut hits = Vec::with_capacity(found.len());
+    let records = reader.catalogue().entries(found.iter().map(|found| found.ordinal))?;
+    let ordinals: Vec<Ordinal> = found.iter().map(|found| found.ordinal).collect();
+    let mut sources = Vec::with_capacity(selected.len());
+    for selected in selected {
+        let alive = reader.with_archive(|archive| archive.bitmaps(selected.version)).map_err(ReaderError::from)?;
+        sources.push((selected, alive, introduced(reader, selected, &ordinals)?));
+    }
+    let mut lines = LineCache::default();
+    for (position, (found, record)) in found.iter().zip(&records).enumerate() {
+        for (number, (selected, alive, introduced)) in sources.iter().enumerate() {
+            if !alive.entries.contains(found.ordinal.get()) {
+                continue;
+            }
+            let (Some(card), Some(text)) = (reader.memo().card(record.entry.card), reader.memo().text(record.entry.text))
+            else {
+                reader.memo().check()?;
+                continue;
+            };
+            hits.push(Hit {
+                rank: 0,
+                score: found.score,
+                source: selected.source_name.clone(),
+                path: record.entry.path.clone(),
+                paths: Vec::new(),
+                lines: lines.of(reader, number, &alive.documents, record)?,
+                kind: card.kind,
+                card,
+                introduced_in: introduced[position],
+                text,
+                bm25: found.bm25,
+                vector: found.vector,
+            });
+        }
+    }
+    Ok(hits)
+}
+
+/// Lines by entry, for the documents that were placed already: hits often share one.
+#[derive(Default)]
+struct LineCache(FxHashMap<(usize, DocumentPath), FxHashMap<dataflows::data::EntryId, Lines>>);
+
+impl LineCache {
+    fn of(
+        &mut self,
+        reader: &IndexReader,
+        source: usize,
+        documents: &roaring::RoaringBitmap,
+        record: &EntryRecord,
+    ) -> Result<Option<Lines>, ReaderError> {
+        let key = (source, record.entry.path.clone());
+        if !self.0.contains_key(&key) {
+            let document = document_of(reader, documents, &record.entry.path)?;
+            let placed = document.map(|placed| placed_entries(reader, &placed.document)).unwrap_or_default();
+            let lines = placed.into_iter().map(|placed| (placed.entry.id(), placed.lines)).collect();
+            self.0.insert(key.clone(), lines);
+        }
+        Ok(self.0.get(&key).and_then(|lines| lines.get(&record.entry.id())).copied())
+    }
+}

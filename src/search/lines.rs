@@ -1,0 +1,52 @@
+//! On which lines an entry stands, in the version asked about.
+//!
+//! In: a version's documents and an entry. Out: the document that holds it, and its lines there.
+//!
+//! **Invariant:** lines are never part of an entry; they come from the chunk list of the one document that stands at the
+//! entry's path in that version, through the same function that placed the entry.
+
+use crate::index::{IndexReader, ReaderError};
+use dataflows::data::{Document, DocumentPath, Outcome, PlacedEntry, place};
+use dataflows::memo::{Chunked, Memo};
+use roaring::RoaringBitmap;
+use snapshots::Ordinal;
+
+/// A document of a version, with its ordinal.
+#[derive(Clone, Debug)]
+pub struct PlacedDocument {
+    /// The ordinal of its row.
+    pub ordinal: Ordinal,
+    /// The row.
+    pub document: Document,
+}
+
+/// Returns the document that stands at a path in a version whose live document rows these are.
+///
+/// # Errors
+/// Where the store cannot be read.
+pub fn document_of(
+    reader: &IndexReader,
+    documents: &RoaringBitmap,
+    path: &DocumentPath,
+) -> Result<Option<PlacedDocument>, ReaderError> {
+    for ordinal in reader.catalogue().documents_at(path)? {
+        if documents.contains(ordinal.get()) {
+            let document = reader.catalogue().document(ordinal)?;
+            // The rows of a path are found by its hash; the path itself decides.
+            if document.path == *path {
+                return Ok(Some(PlacedDocument { ordinal, document }));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the entries of a document in the order in which they stand, with their cards and lines.
+#[must_use]
+pub fn placed_entries(reader: &IndexReader, document: &Document) -> Vec<PlacedEntry> {
+    let Outcome::Indexed { chunking, module, labels } = &document.outcome else { return Vec::new() };
+    match reader.memo().chunks(*chunking).as_deref() {
+        Some(Chunked::Chunks(chunks)) => place(&document.path, module, labels, chunks).collect(),
+        Some(Chunked::Fault(_)) | None => Vec::new(),
+    }
+}

@@ -1,0 +1,67 @@
+//! Search: from a question to ranked hits, in any version.
+//!
+//! In: a request. Out: hits with text, path, lines, symbol, the snapshot's commit and the commit that introduced them.
+//!
+//! ```text
+//!  request ─► revision (which versions) ─► filter (one more bitmap) ─┬─► BM25    ─┐
+//!                                                                    └─► vectors ─┴─► fuse ─► at most m a document ─► hits
+//! ```
+//!
+//! **Invariant:** a search reads one version a source from beginning to end, and needs no tracker: everything comes from
+//! the store. The repository is only asked what a name or a time means.
+
+mod filter;
+mod fuse;
+mod hits;
+mod lines;
+mod retrieve;
+mod revision;
+
+pub use filter::{Filter, FilterError};
+pub use hits::{Found, Hit, Ranked};
+pub use lines::{PlacedDocument, document_of, placed_entries};
+pub use retrieve::{Mode, Request, Searcher};
+pub use revision::{Revisions, RevisionError, Selected};
+
+use crate::index::ReaderError;
+use crate::index::lexical::LexicalError;
+use crate::index::vector::VectorError;
+use crate::store::StoreError;
+use dataflows::embed::EmbedError;
+use snapshots::ArchiveError;
+
+/// Why a search gives no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SearchError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Reader(#[from] ReaderError),
+    /// The database refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The version log refused.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The lexical index refused.
+    #[error(transparent)]
+    Lexical(#[from] LexicalError),
+    /// The vector index refused.
+    #[error(transparent)]
+    Vector(#[from] VectorError),
+    /// The model refused.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    /// The revision, view or source is not known.
+    #[error(transparent)]
+    Revision(#[from] RevisionError),
+    /// The filter is no filter.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    /// There is nothing to search for.
+    #[error("the query is empty; give some words")]
+    EmptyQuery,
+    /// No hit was asked for.
+    #[error("no hits were asked for; -k must be at least 1")]
+    NoHits,
+}

@@ -1,0 +1,304 @@
+//! Retrieval: both indexes, fused, with candidates refilled until enough documents share the answer.
+//!
+//! In: a request. Out: the versions that answered, and the hits.
+//!
+//! **Invariant:** the ranked list of a larger k begins with that of a smaller one; the limit a document is applied before k
+//! is counted. Both indexes see the same bitmap: the version's live entries, narrowed by the filter.
+
+use super::filter::Filter;
+use super::fuse::reciprocal_ranks;
+use super::hits::{self, Found, Hit, Ranked};
+use super::revision::{Revisions, Selected};
+use super::SearchError;
+use crate::embedders::StaticModel;
+use crate::index::lexical::LexicalQuery;
+use crate::index::{IndexReader, IndexView};
+use crate::store::Layout;
+use dataflows::data::DocumentPath;
+use dataflows::embed::Embedder;
+use roaring::RoaringBitmap;
+use rustc_hash::FxHashMap;
+use snapshots::{Ordinal, VersionId};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Candidates that each index gives for fusion at first: deep enough that a hit of one list meets its rank in the other.
+const DEPTH: usize = 200;
+/// How many hits one request may ask for.
+const MAX_HITS: usize = 10_000;
+
+/// Which index answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum Mode {
+    /// Both, fused.
+    #[default]
+    Hybrid,
+    /// Words only: exactly the entries that hold at least one of the query's terms.
+    Bm25,
+    /// Vectors only.
+    Vector,
+}
+
+impl Mode {
+    /// Returns the word that stands for the mode in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hybrid => "hybrid",
+            Self::Bm25 => "bm25",
+            Self::Vector => "vector",
+        }
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The question.
+    pub query: String,
+    /// Which index answers.
+    pub mode: Mode,
+    /// How many hits.
+    pub k: usize,
+    /// Only this source.
+    pub source: Option<String>,
+    /// This view instead of the default one.
+    pub view: Option<String>,
+    /// As of this revision.
+    pub at: Option<String>,
+    /// Only what passes.
+    pub filter: Option<Filter>,
+    /// At most this many entries of one document.
+    pub per_document: usize,
+    /// Whether identical text at several paths is one hit.
+    pub fold: bool,
+}
+
+impl Request {
+    /// Returns a request with the defaults: hybrid, ten hits, two a document.
+    #[must_use]
+    pub fn new(query: impl Into<String>) -> Self {
+        Self {
+            query: query.into(),
+            mode: Mode::Hybrid,
+            k: 10,
+            source: None,
+            view: None,
+            at: None,
+            filter: None,
+            per_document: 2,
+            fold: false,
+        }
+    }
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The versions that were searched.
+    pub at: Vec<Selected>,
+    /// Whether the vectors' ranks are those of an exact scan.
+    pub exact: bool,
+    /// From the parsed query to the hits.
+    pub took: Duration,
+    /// The hits, best first.
+    pub hits: Vec<Hit>,
+}
+
+/// A store open for questions.
+pub struct Searcher {
+    reader: IndexReader,
+    revisions: Revisions,
+    model: StaticModel,
+}
+
+impl Searcher {
+    /// Opens a store.
+    ///
+    /// # Errors
+    /// Where there is none, or it has no version.
+    pub fn open(layout: &Layout) -> Result<Self, SearchError> {
+        let model = StaticModel::new();
+        let reader = IndexReader::open(layout, model.fingerprint(), model.dimensions())?;
+        let revisions = Revisions::new(&reader)?;
+        Ok(Self { reader, revisions, model })
+    }
+
+    /// Returns the store behind the searcher.
+    #[must_use]
+    pub const fn reader(&self) -> &IndexReader {
+        &self.reader
+    }
+
+    /// Returns what names and times mean.
+    #[must_use]
+    pub const fn revisions(&self) -> &Revisions {
+        &self.revisions
+    }
+
+    /// Takes over what was published since the store was last read; returns whether anything was.
+    ///
+    /// # Errors
+    /// Where the store cannot be read.
+    pub fn refresh(&mut self) -> Result<bool, SearchError> {
+        let moved = self.reader.refresh()?;
+        if moved {
+            self.revisions = Revisions::new(&self.reader)?;
+        }
+        Ok(moved)
+    }
+
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// Where the request is empty or names something unknown, or the store cannot be read.
+    pub fn search(&self, request: &Request) -> Result<Answer, SearchError> {
+        let started = Instant::now();
+        if request.query.trim().is_empty() {
+            return Err(SearchError::EmptyQuery);
+        }
+        if request.k == 0 || request.per_document == 0 {
+            return Err(SearchError::NoHits);
+        }
+        let at = self.revisions.select(
+            &self.reader,
+            request.source.as_deref(),
+            request.view.as_deref(),
+            request.at.as_deref(),
+        )?;
+        let versions: Vec<VersionId> = at.iter().map(|selected| selected.version).collect();
+        let view = self.reader.view(&versions)?;
+        let filtered = request.filter.as_ref().map(|filter| filter.entries(&self.reader, &view)).transpose()?;
+        let hits = self.retrieve(request, &at, &view, filtered.as_ref())?;
+        Ok(Answer { at, exact: true, took: started.elapsed(), hits })
+    }
+
+    fn retrieve(
+        &self,
+        request: &Request,
+        at: &[Selected],
+        view: &Arc<IndexView>,
+        filter: Option<&RoaringBitmap>,
+    ) -> Result<Vec<Hit>, SearchError> {
+        let k = request.k.min(MAX_HITS);
+        let words = LexicalQuery::parse(&request.query);
+        let question = match request.mode {
+            Mode::Bm25 => None,
+            Mode::Hybrid | Mode::Vector => self.model.embed_query(&request.query)?,
+        };
+        let narrowed = filter.map(|filter| &view.entries & filter);
+        let alive = narrowed.as_ref().unwrap_or(&view.entries);
+        let mut depth = DEPTH.max(k.saturating_mul(4));
+        loop {
+            let bm25 = match request.mode {
+                Mode::Vector => Vec::new(),
+                Mode::Hybrid | Mode::Bm25 => view.lexical.search(&words, depth, filter, &self.reader)?,
+            };
+            let near = match &question {
+                Some(question) => view.vectors.search(alive, question, depth, &self.reader)?,
+                None => Vec::new(),
+            };
+            let exhausted = bm25.len() < depth && near.len() < depth;
+            let found = match request.mode {
+                Mode::Bm25 => single(&bm25, |found, ranked| found.bm25 = Some(ranked)),
+                Mode::Vector => single(&near, |found, ranked| found.vector = Some(ranked)),
+                Mode::Hybrid => self.fused(&bm25, &near),
+            };
+            // In a fused list, only as many as one index was asked for are known to be in their final order.
+            let kept = self.thin_out(&found, request, k)?;
+            if kept.len() >= k || exhausted || depth >= view.entries.len() as usize {
+                return self.hits(at, &kept, request, k);
+            }
+            depth = depth.saturating_mul(4);
+        }
+    }
+
+    fn fused(&self, bm25: &[(Ordinal, f32)], near: &[(Ordinal, f32)]) -> Vec<Found> {
+        let places = |list: &[(Ordinal, f32)]| -> FxHashMap<Ordinal, Ranked> {
+            let ranked = (1..).zip(list).map(|(rank, &(ordinal, score))| (ordinal, Ranked { rank, score }));
+            ranked.collect()
+        };
+        let (by_words, by_vector) = (places(bm25), places(near));
+        reciprocal_ranks(&[bm25, near], &self.reader)
+            .into_iter()
+            .map(|(ordinal, score)| Found {
+                ordinal,
+                score,
+                bm25: by_words.get(&ordinal).copied(),
+                vector: by_vector.get(&ordinal).copied(),
+            })
+            .collect()
+    }
+
+    /// Keeps the first k that a document may still give; with `fold`, the same text counts once.
+    fn thin_out(&self, found: &[Found], request: &Request, k: usize) -> Result<Vec<Found>, SearchError> {
+        let mut of_document: FxHashMap<DocumentPath, usize> = FxHashMap::default();
+        let mut texts = rustc_hash::FxHashSet::default();
+        let mut kept = Vec::new();
+        for found in found {
+            let entry = self.reader.catalogue().entry(found.ordinal)?.entry;
+            let is_new_text = texts.insert(entry.text);
+            if request.fold && !is_new_text {
+                kept.push(*found);
+                continue;
+            }
+            if texts.len() > k && request.fold {
+                break;
+            }
+            let given = of_document.entry(entry.path).or_default();
+            *given += 1;
+            if *given <= request.per_document {
+                kept.push(*found);
+                if kept.len() == k && !request.fold {
+                    break;
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    fn hits(&self, at: &[Selected], found: &[Found], request: &Request, k: usize) -> Result<Vec<Hit>, SearchError> {
+        let mut hits = hits::read(&self.reader, at, found)?;
+        if request.fold {
+            hits = fold(hits);
+        }
+        hits.truncate(k);
+        for (rank, hit) in (1..).zip(&mut hits) {
+            hit.rank = rank;
+        }
+        Ok(hits)
+    }
+}
+
+fn single(list: &[(Ordinal, f32)], place: impl Fn(&mut Found, Ranked)) -> Vec<Found> {
+    (1..)
+        .zip(list)
+        .map(|(rank, &(ordinal, score))| {
+            let mut found = Found { ordinal, score, bm25: None, vector: None };
+            place(&mut found, Ranked { rank, score });
+            found
+        })
+        .collect()
+}
+
+/// Makes one hit of identical texts: the best one, with the paths of all.
+fn fold(hits: Vec<Hit>) -> Vec<Hit> {
+    let mut folded: Vec<Hit> = Vec::with_capacity(hits.len());
+    let mut places: FxHashMap<String, usize> = FxHashMap::default();
+    for mut hit in hits {
+        match places.get(&hit.text) {
+            Some(&place) => {
+                let paths = &mut folded[place].paths;
+                if !paths.contains(&hit.path) {
+                    paths.push(hit.path);
+                }
+            }
+            None => {
+                places.insert(hit.text.clone(), folded.len());
+                hit.paths.push(hit.path.clone());
+                folded.push(hit);
+            }
+        }
+    }
+    folded
+}

@@ -1,0 +1,334 @@
+//! Which entry or document an ordinal stands for, and which sources, views and receipts there are.
+//!
+//! In: rows, inside a publish's transaction. Out: the same rows, by ordinal or by identity.
+//!
+//! **Invariant:** an identity has at most one ordinal, and an ordinal one identity, for ever: what comes back gets the
+//! ordinal it had. Rows beyond the version log's last ordinal belong to a publish that did not finish; the next writer
+//! removes them before it gives out a new one.
+
+use super::tables::Tables;
+use super::{StoreError, WriteTransaction};
+use dataflows::data::{Document, DocumentPath, Entry, EntryId, Hasher};
+use serde::{Deserialize, Serialize};
+use snapshots::{Epoch, Ordinal, SourceId, ViewId};
+
+/// What the indexes hold under one ordinal.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EntryRecord {
+    /// The entry.
+    pub entry: Entry,
+    /// Tokens in the fields `text` and `name`, exactly as the analyzer counted them.
+    pub tokens: [u32; 2],
+    /// Whether the model gave it a vector.
+    pub has_vector: bool,
+}
+
+/// What kind of source it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum SourceKind {
+    /// A git repository.
+    Git,
+    /// A directory.
+    Directory,
+}
+
+impl SourceKind {
+    /// Returns the word that stands for the kind in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Git => "git",
+            Self::Directory => "directory",
+        }
+    }
+}
+
+/// A source that is or was tracked.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SourceRecord {
+    /// Its name: it labels results and is no part of any identity.
+    pub name: String,
+    /// What kind it is.
+    pub kind: SourceKind,
+    /// Where it is: the path as bytes.
+    pub location: Vec<u8>,
+}
+
+/// A view of a source.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ViewRecord {
+    /// The source it belongs to.
+    pub source: SourceId,
+    /// Its short name.
+    pub name: String,
+}
+
+/// What publishing one epoch took: the line that `track` prints, kept for later.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Receipt {
+    /// Documents that came.
+    pub added: u64,
+    /// Documents whose content changed.
+    pub changed: u64,
+    /// Documents that went.
+    pub removed: u64,
+    /// Contents that were cleaned.
+    pub cleaned: u64,
+    /// Texts that were cut.
+    pub chunked: u64,
+    /// Texts that were given to the model.
+    pub embedded: u64,
+    /// Entries that came to life.
+    pub inserted: u64,
+    /// Entries that died.
+    pub retracted: u64,
+    /// Inputs that the memo answered.
+    pub cache_hits: u64,
+    /// Inputs that ended as a fault.
+    pub faults: u64,
+    /// Milliseconds spent on finding what changed, cleaning, chunking, embedding, applying, and from start to end.
+    pub ms: [f32; 6],
+}
+
+/// Ordinals and what they stand for, sources, views and receipts.
+#[derive(Clone)]
+pub struct Catalogue {
+    tables: Tables,
+}
+
+impl Catalogue {
+    pub(super) const fn new(tables: Tables) -> Self {
+        Self { tables }
+    }
+
+    /// Returns the ordinal that an entry has or had.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn entry_ordinal(&self, id: EntryId) -> Result<Option<Ordinal>, StoreError> {
+        let bytes = self.tables.entry_ids.get::<u32>(&self.tables.read()?, &id.to_bytes())?;
+        Ok(bytes.map(Ordinal::new))
+    }
+
+    /// Returns the ordinals of many entries, in one look at the database.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn entry_ordinals(&self, ids: impl Iterator<Item = EntryId>) -> Result<Vec<Option<Ordinal>>, StoreError> {
+        let txn = self.tables.read()?;
+        ids.map(|id| Ok(self.tables.entry_ids.get::<u32>(&txn, &id.to_bytes())?.map(Ordinal::new))).collect()
+    }
+
+    /// Returns what an ordinal stands for.
+    ///
+    /// # Errors
+    /// Where the database fails or has no such row.
+    pub fn entry(&self, ordinal: Ordinal) -> Result<EntryRecord, StoreError> {
+        let row = self.tables.entries.get(&self.tables.read()?, &key(ordinal))?;
+        row.ok_or_else(|| self.tables.entries.lost(ordinal.get()))
+    }
+
+    /// Returns what many ordinals stand for, in one look at the database.
+    ///
+    /// # Errors
+    /// Where the database fails or lacks one of the rows.
+    pub fn entries(&self, ordinals: impl Iterator<Item = Ordinal>) -> Result<Vec<EntryRecord>, StoreError> {
+        let txn = self.tables.read()?;
+        ordinals
+            .map(|ordinal| {
+                let row = self.tables.entries.get(&txn, &key(ordinal))?;
+                row.ok_or_else(|| self.tables.entries.lost(ordinal.get()))
+            })
+            .collect()
+    }
+
+    /// Returns the ordinal that a document's row has or had.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn document_ordinal(&self, document: &Document) -> Result<Option<Ordinal>, StoreError> {
+        let row = self.tables.document_ids.get::<u32>(&self.tables.read()?, &document_key(document))?;
+        Ok(row.map(Ordinal::new))
+    }
+
+    /// Returns the document that an ordinal stands for.
+    ///
+    /// # Errors
+    /// Where the database fails or has no such row.
+    pub fn document(&self, ordinal: Ordinal) -> Result<Document, StoreError> {
+        let row = self.tables.documents.get(&self.tables.read()?, &key(ordinal))?;
+        row.ok_or_else(|| self.tables.documents.lost(ordinal.get()))
+    }
+
+    /// Returns the documents that many ordinals stand for, in one look at the database.
+    ///
+    /// # Errors
+    /// Where the database fails or lacks one of the rows.
+    pub fn documents(&self, ordinals: impl Iterator<Item = Ordinal>) -> Result<Vec<Document>, StoreError> {
+        let txn = self.tables.read()?;
+        ordinals
+            .map(|ordinal| {
+                let row = self.tables.documents.get(&txn, &key(ordinal))?;
+                row.ok_or_else(|| self.tables.documents.lost(ordinal.get()))
+            })
+            .collect()
+    }
+
+    /// Returns every row that a path ever had, in the order in which they first came.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn documents_at(&self, path: &DocumentPath) -> Result<Vec<Ordinal>, StoreError> {
+        let keys = self.tables.document_paths.keys_with(&self.tables.read()?, &path_key(path))?;
+        Ok(keys.iter().filter_map(|key| ordinal_from(&key[16..])).collect())
+    }
+
+    /// Returns the ordinal after the largest one that an entry has.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn next_entry(&self) -> Result<u32, StoreError> {
+        Ok(next(self.tables.entries.last_key(&self.tables.read()?)?))
+    }
+
+    /// Returns the ordinal after the largest one that a document has.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn next_document(&self) -> Result<u32, StoreError> {
+        Ok(next(self.tables.documents.last_key(&self.tables.read()?)?))
+    }
+
+    /// Writes an entry under a new ordinal.
+    ///
+    /// # Errors
+    /// Where the disk is full.
+    pub fn put_entry(&self, to: &mut WriteTransaction<'_>, ordinal: Ordinal, record: &EntryRecord) -> Result<(), StoreError> {
+        self.tables.entries.put(&mut to.0, &key(ordinal), record)?;
+        self.tables.entry_ids.put(&mut to.0, &record.entry.id().to_bytes(), &ordinal.get())
+    }
+
+    /// Writes a document's row under a new ordinal.
+    ///
+    /// # Errors
+    /// Where the disk is full.
+    pub fn put_document(&self, to: &mut WriteTransaction<'_>, ordinal: Ordinal, document: &Document) -> Result<(), StoreError> {
+        self.tables.documents.put(&mut to.0, &key(ordinal), document)?;
+        self.tables.document_ids.put(&mut to.0, &document_key(document), &ordinal.get())?;
+        self.tables.document_paths.put_bytes(&mut to.0, &path_row(&document.path, ordinal), &[])
+    }
+
+    /// Removes the rows from these ordinals on: what a publish wrote that never reached the version log.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn remove_orphans(&self, to: &mut WriteTransaction<'_>, entries_from: u32, documents_from: u32) -> Result<u64, StoreError> {
+        let mut removed = 0;
+        for ordinal in entries_from..self.next_entry()? {
+            if let Some(record) = self.tables.entries.get::<EntryRecord>(&to.0, &ordinal.to_be_bytes())? {
+                self.tables.entries.remove(&mut to.0, &ordinal.to_be_bytes())?;
+                self.tables.entry_ids.remove(&mut to.0, &record.entry.id().to_bytes())?;
+                removed += 1;
+            }
+        }
+        for ordinal in documents_from..self.next_document()? {
+            if let Some(document) = self.tables.documents.get::<Document>(&to.0, &ordinal.to_be_bytes())? {
+                self.tables.documents.remove(&mut to.0, &ordinal.to_be_bytes())?;
+                self.tables.document_ids.remove(&mut to.0, &document_key(&document))?;
+                self.tables.document_paths.remove(&mut to.0, &path_row(&document.path, Ordinal::new(ordinal)))?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Returns every source, in the order in which they were first tracked.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn sources(&self) -> Result<Vec<(SourceId, SourceRecord)>, StoreError> {
+        let rows = self.tables.sources.all(&self.tables.read()?)?;
+        Ok(rows.into_iter().filter_map(|(key, row)| Some((SourceId::new(number(&key)?), row))).collect())
+    }
+
+    /// Returns every view, in the order in which they were first tracked.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn views(&self) -> Result<Vec<(ViewId, ViewRecord)>, StoreError> {
+        let rows = self.tables.views.all(&self.tables.read()?)?;
+        Ok(rows.into_iter().filter_map(|(key, row)| Some((ViewId::new(number(&key)?), row))).collect())
+    }
+
+    /// Writes a source's row.
+    ///
+    /// # Errors
+    /// Where the disk is full.
+    pub fn put_source(&self, to: &mut WriteTransaction<'_>, id: SourceId, record: &SourceRecord) -> Result<(), StoreError> {
+        self.tables.sources.put(&mut to.0, &id.get().to_be_bytes(), record)
+    }
+
+    /// Writes a view's row.
+    ///
+    /// # Errors
+    /// Where the disk is full.
+    pub fn put_view(&self, to: &mut WriteTransaction<'_>, id: ViewId, record: &ViewRecord) -> Result<(), StoreError> {
+        self.tables.views.put(&mut to.0, &id.get().to_be_bytes(), record)
+    }
+
+    /// Writes what an epoch took.
+    ///
+    /// # Errors
+    /// Where the disk is full.
+    pub fn put_receipt(&self, to: &mut WriteTransaction<'_>, epoch: Epoch, receipt: &Receipt) -> Result<(), StoreError> {
+        self.tables.receipts.put(&mut to.0, &epoch.get().to_be_bytes(), receipt)
+    }
+
+    /// Returns what an epoch took, if it is known.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn receipt(&self, epoch: Epoch) -> Result<Option<Receipt>, StoreError> {
+        self.tables.receipts.get(&self.tables.read()?, &epoch.get().to_be_bytes())
+    }
+
+    /// Returns every receipt, in the order of epochs.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn receipts(&self) -> Result<Vec<Receipt>, StoreError> {
+        Ok(self.tables.receipts.all(&self.tables.read()?)?.into_iter().map(|(_, receipt)| receipt).collect())
+    }
+}
+
+const fn key(ordinal: Ordinal) -> [u8; 4] {
+    ordinal.get().to_be_bytes()
+}
+
+fn number(key: &[u8]) -> Option<u32> {
+    key.try_into().ok().map(u32::from_be_bytes)
+}
+
+fn ordinal_from(key: &[u8]) -> Option<Ordinal> {
+    number(key).map(Ordinal::new)
+}
+
+fn next(last_key: Option<Vec<u8>>) -> u32 {
+    last_key.as_deref().and_then(number).map_or(0, |last| last + 1)
+}
+
+/// Names a document's row. Hashed, since a path may be longer than a key of the database.
+fn document_key(document: &Document) -> [u8; 16] {
+    EntryId::from_words(Hasher::new("document row").part(&super::codec::encode(document)).finish()).to_bytes()
+}
+
+fn path_key(path: &DocumentPath) -> [u8; 16] {
+    EntryId::from_words(Hasher::new("path").part(path.as_bytes()).finish()).to_bytes()
+}
+
+fn path_row(path: &DocumentPath, ordinal: Ordinal) -> [u8; 20] {
+    let mut row = [0; 20];
+    row[..16].copy_from_slice(&path_key(path));
+    row[16..].copy_from_slice(&key(ordinal));
+    row
+}

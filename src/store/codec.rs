@@ -1,0 +1,27 @@
+//! The one door to the serialisation crate, so that it can be replaced.
+//!
+//! **Invariant:** what [`encode`] gives, [`decode`] takes, and decoding never allocates more than [`LIMIT`] bytes,
+//! whatever the input says of its own size.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The largest value that is decoded, in bytes; the largest honest one is a chunk list of some hundred kilobytes.
+const LIMIT: usize = 64 << 20;
+
+/// Bytes that are no value of the type they were read as.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct CodecError(#[from] bincode::error::DecodeError);
+
+/// Returns the bytes of a value.
+pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
+    bincode::serde::encode_to_vec(value, bincode::config::standard())
+        .expect("plain data in memory always encodes: no maps of unknown length, no failing writers")
+}
+
+/// Returns the value that the bytes stand for.
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
+    let config = bincode::config::standard().with_limit::<LIMIT>();
+    Ok(bincode::serde::decode_from_slice(bytes, config)?.0)
+}

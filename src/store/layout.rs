@@ -1,0 +1,170 @@
+//! Where a store keeps what, which format it has, and who may write to it.
+//!
+//! **Invariant:** at most one process holds the [`WriterLock`]; the operating system gives it back when the process ends,
+//! however it ends.
+
+use super::StoreError;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The format that this build writes and reads.
+pub const STORE_FORMAT: u32 = 1;
+
+/// The folders of a store.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    /// Names the store at `root` without looking at the disk.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Makes the store's folders if there are none, or checks that they have this build's format.
+    ///
+    /// # Errors
+    /// Where the folder cannot be made, or holds another format.
+    pub fn create(&self) -> Result<(), StoreError> {
+        let format = self.root.join("FORMAT");
+        if format.exists() {
+            return self.check();
+        }
+        for folder in [self.root.clone(), self.memo(), self.lexical(), self.vectors(), self.versions()] {
+            fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
+        }
+        let temporary = self.root.join("FORMAT.new");
+        fs::write(&temporary, format!("tidemill store format {STORE_FORMAT}\n")).map_err(io("write", &temporary))?;
+        fs::rename(&temporary, &format).map_err(io("write", &format))
+    }
+
+    /// Checks that there is a store of this build's format.
+    ///
+    /// # Errors
+    /// Where there is none, or it has another format.
+    pub fn check(&self) -> Result<(), StoreError> {
+        let path = self.root.join("FORMAT");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(StoreError::Missing { path: self.root.clone() });
+            }
+            Err(source) => return Err(io("read", &path)(source)),
+        };
+        let found = text.trim().trim_start_matches("tidemill store format ").to_owned();
+        if found == STORE_FORMAT.to_string() {
+            Ok(())
+        } else {
+            Err(StoreError::Format { path: self.root.clone(), found })
+        }
+    }
+
+    /// Returns the store's folder.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the folder of the database.
+    #[must_use]
+    pub fn memo(&self) -> PathBuf {
+        self.root.join("memo")
+    }
+
+    /// Returns the folder of the lexical index.
+    #[must_use]
+    pub fn lexical(&self) -> PathBuf {
+        self.root.join("lexical")
+    }
+
+    /// Returns the folder of the vector segments.
+    #[must_use]
+    pub fn vectors(&self) -> PathBuf {
+        self.root.join("vectors")
+    }
+
+    /// Returns the folder of the version log.
+    #[must_use]
+    pub fn versions(&self) -> PathBuf {
+        self.root.join("versions")
+    }
+}
+
+/// Returns a function that wraps what the system said of `path`.
+fn io(attempt: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError::Io { attempt, path, source }
+}
+
+/// The right to write to a store; given back when dropped.
+#[derive(Debug)]
+pub struct WriterLock {
+    // Held for its lock only.
+    _file: File,
+}
+
+impl WriterLock {
+    /// Takes the lock of a store, and writes this process's number into it.
+    ///
+    /// # Errors
+    /// Where another process holds it; the error names that process.
+    pub fn take(layout: &Layout) -> Result<Self, StoreError> {
+        let path = layout.root.join("LOCK");
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(io("open", &path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                // Who holds it is a courtesy; an unreadable name must not hide that it is held.
+                let _ = file.by_ref().take(64).read_to_string(&mut holder);
+                let holder = match holder.trim() {
+                    "" => "another process".to_owned(),
+                    number => format!("process {number}"),
+                };
+                return Err(StoreError::Locked { path: layout.root.clone(), holder });
+            }
+            Err(TryLockError::Error(source)) => return Err(io("lock", &path)(source)),
+        }
+        file.set_len(0).map_err(io("write", &path))?;
+        writeln!(file, "{}", std::process::id()).map_err(io("write", &path))?;
+        Ok(Self { _file: file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_of_another_format_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path());
+        assert!(matches!(layout.check(), Err(StoreError::Missing { .. })));
+        layout.create().unwrap();
+        layout.create().unwrap();
+        fs::write(folder.path().join("FORMAT"), "tidemill store format 7\n").unwrap();
+        let error = layout.create().unwrap_err().to_string();
+        assert!(error.contains("format 7") && error.contains("format 1"), "{error}");
+    }
+
+    #[test]
+    fn a_second_writer_is_told_who_holds_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path());
+        layout.create().unwrap();
+        let held = WriterLock::take(&layout).unwrap();
+        let error = WriterLock::take(&layout).unwrap_err().to_string();
+        assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
+        drop(held);
+        WriterLock::take(&layout).unwrap();
+    }
+}

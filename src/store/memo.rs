@@ -1,0 +1,438 @@
+//! Results by the identity of their input, on disk: the memo that stands behind the dataflow's stages.
+//!
+//! In: results as the stages make them. Out: the same results, from memory until they are flushed, from the database
+//! after that.
+//!
+//! ```text
+//!  put ──► pending (memory) ──flush──► flushing (memory, being written) ──commit──► database
+//!  get ──► pending, then flushing, then database, then what is kept only while running
+//! ```
+//!
+//! **Invariant:** the first answer stays: a key that is known is never given another value. A result is visible from the
+//! moment it is put, and durable with the publish that first needs it: [`StoreMemo::flush`] runs inside that publish's
+//! transaction.
+//!
+//! The memo trait has no errors, since a stage could do nothing about them; the first failure is kept and stops the next
+//! publish ([`StoreMemo::check`]).
+
+use super::tables::{Table, Tables};
+use super::{StoreError, WriteTransaction};
+use dataflows::data::{Card, CardHash, ChunkingId, Cleaned, DocumentId, EmbedId, Fingerprint, TextHash};
+use dataflows::embed::Vector;
+use dataflows::memo::{Chunked, Embedded, Keep, Memo};
+use half::f16;
+use rustc_hash::FxHashMap;
+use serde::de::DeserializeOwned;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Pending bytes beyond which a put writes them out at once, outside any publish: bounds memory in a first load.
+const PENDING_BYTES: usize = 48 << 20;
+/// Texts from this size on are compressed: below, the frame costs more than it saves.
+const COMPRESS_BYTES: usize = 512;
+/// The largest text that is unpacked; the largest honest one is bounded by the rules' `max_bytes`.
+const TEXT_LIMIT: usize = 256 << 20;
+
+const RAW: u8 = 0;
+const ZSTD: u8 = 1;
+
+/// Results of all stages, and the vectors of one model.
+#[derive(Clone)]
+pub struct StoreMemo(Arc<Shared>);
+
+struct Shared {
+    tables: Tables,
+    model: Fingerprint,
+    results: RwLock<Results>,
+    failure: Mutex<Option<StoreError>>,
+}
+
+/// Results that are not, or not yet, in the database.
+#[derive(Default)]
+struct Results {
+    pending: Generation,
+    /// Shared with the flush that is writing it.
+    flushing: Option<Arc<Generation>>,
+    while_running: Generation,
+}
+
+#[derive(Default)]
+struct Generation {
+    cleaned: FxHashMap<DocumentId, Cleaned>,
+    texts: FxHashMap<TextHash, Arc<str>>,
+    chunks: FxHashMap<ChunkingId, Arc<Chunked>>,
+    cards: FxHashMap<CardHash, Card>,
+    embedded: FxHashMap<EmbedId, Embedded>,
+    /// An estimate of what the maps hold, in bytes.
+    bytes: usize,
+}
+
+impl Results {
+    /// Looks a key up in every generation.
+    fn find<'a, K: Eq + Hash, V>(&'a self, map: impl Fn(&'a Generation) -> &'a FxHashMap<K, V>, key: &K) -> Option<&'a V> {
+        let flushing = self.flushing.as_deref().and_then(|generation| map(generation).get(key));
+        map(&self.pending).get(key).or(flushing).or_else(|| map(&self.while_running).get(key))
+    }
+
+    fn keep(&mut self, keep: Keep) -> &mut Generation {
+        match keep {
+            Keep::Durable => &mut self.pending,
+            Keep::WhileRunning => &mut self.while_running,
+        }
+    }
+}
+
+impl StoreMemo {
+    pub(super) fn new(tables: Tables, model: Fingerprint) -> Self {
+        Self(Arc::new(Shared { tables, model, results: RwLock::default(), failure: Mutex::default() }))
+    }
+
+    /// Returns the first failure since the last check, if there was one.
+    ///
+    /// # Errors
+    /// That failure.
+    pub fn check(&self) -> Result<(), StoreError> {
+        self.failure().take().map_or(Ok(()), Err)
+    }
+
+    /// Writes everything pending into a publish's transaction. The results stay in memory until [`Self::flushed`].
+    ///
+    /// # Errors
+    /// Where the disk or the map is full.
+    pub fn flush(&self, transaction: &mut WriteTransaction<'_>) -> Result<(), StoreError> {
+        let generation = {
+            let mut results = self.write();
+            // What an earlier, failed flush left behind is written again with the rest.
+            let mut pending = std::mem::take(&mut results.pending);
+            if let Some(earlier) = results.flushing.take().and_then(Arc::into_inner) {
+                pending.absorb(earlier);
+            }
+            let pending = Arc::new(pending);
+            results.flushing = Some(pending.clone());
+            pending
+        };
+        self.0.write_out(&generation, &mut transaction.0)
+    }
+
+    /// Forgets what the last flush wrote: its transaction is committed.
+    pub fn flushed(&self) {
+        self.write().flushing = None;
+    }
+
+    /// Writes pending results out when they have grown too many, outside any publish.
+    fn relieve(&self) {
+        if self.read().pending.bytes < PENDING_BYTES {
+            return;
+        }
+        let flushed = (|| {
+            let mut transaction = WriteTransaction(self.0.tables.write()?);
+            // Another thread may have been here while this one waited for the transaction.
+            if self.read().pending.bytes < PENDING_BYTES {
+                return Ok(());
+            }
+            self.flush(&mut transaction)?;
+            transaction.commit()?;
+            self.flushed();
+            Ok(())
+        })();
+        if let Err(error) = flushed {
+            self.fail(error);
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Results> {
+        self.0.results.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Results> {
+        self.0.results.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<StoreError>> {
+        self.0.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fail(&self, error: StoreError) {
+        tracing::error!("{error}");
+        self.failure().get_or_insert(error);
+    }
+
+    /// Returns what the database says, or nothing where it fails; the failure is kept.
+    fn or_fail<T>(&self, found: Result<Option<T>, StoreError>) -> Option<T> {
+        found.unwrap_or_else(|error| {
+            self.fail(error);
+            None
+        })
+    }
+
+    fn stored<T: DeserializeOwned>(&self, table: &Table, key: &[u8]) -> Option<T> {
+        self.or_fail(self.0.tables.read().and_then(|txn| table.get(&txn, key)))
+    }
+
+    fn is_stored(&self, table: &Table, key: &[u8]) -> bool {
+        self.or_fail(self.0.tables.read().and_then(|txn| Ok(table.bytes(&txn, key)?.map(|_| ())))).is_some()
+    }
+
+    fn knows_text(&self, hash: TextHash) -> bool {
+        self.read().find(|generation| &generation.texts, &hash).is_some()
+            || self.is_stored(&self.0.tables.texts, &hash.to_bytes())
+    }
+
+    /// Adds texts that are not known yet.
+    fn put_texts(&self, texts: impl Iterator<Item = (TextHash, Arc<str>)>, keep: Keep) {
+        let new: Vec<_> = texts.filter(|(hash, _)| !self.knows_text(*hash)).collect();
+        let mut results = self.write();
+        let generation = results.keep(keep);
+        for (hash, text) in new {
+            generation.bytes += text.len() + 64;
+            generation.texts.insert(hash, text);
+        }
+    }
+}
+
+impl Memo for StoreMemo {
+    fn cleaned(&self, id: DocumentId) -> Option<Cleaned> {
+        let found = self.read().find(|generation| &generation.cleaned, &id).cloned();
+        found.or_else(|| self.stored(&self.0.tables.cleaned, &id.to_bytes()))
+    }
+
+    fn put_cleaned(&self, id: DocumentId, cleaned: &Cleaned, text: Option<&str>, keep: Keep) {
+        if let (Cleaned::Text { text: hash, .. }, Some(text)) = (cleaned, text) {
+            self.put_texts(std::iter::once((*hash, Arc::from(text))), keep);
+        }
+        if self.cleaned(id).is_none() {
+            let mut results = self.write();
+            let generation = results.keep(keep);
+            generation.bytes += 96;
+            generation.cleaned.insert(id, cleaned.clone());
+        }
+        self.relieve();
+    }
+
+    fn text(&self, hash: TextHash) -> Option<String> {
+        if let Some(text) = self.read().find(|generation| &generation.texts, &hash) {
+            return Some(text.as_ref().to_owned());
+        }
+        let tables = &self.0.tables;
+        self.or_fail(tables.read().and_then(|txn| {
+            let packed = tables.texts.bytes(&txn, &hash.to_bytes())?;
+            packed.map(|packed| unpack(packed).ok_or_else(|| tables.texts.lost(hash))).transpose()
+        }))
+    }
+
+    fn chunks(&self, id: ChunkingId) -> Option<Arc<Chunked>> {
+        let found = self.read().find(|generation| &generation.chunks, &id).cloned();
+        found.or_else(|| self.stored(&self.0.tables.chunks, &id.to_bytes()).map(Arc::new))
+    }
+
+    fn put_chunks(&self, id: ChunkingId, chunked: Chunked, texts: Vec<(TextHash, String)>, keep: Keep) {
+        self.put_texts(texts.into_iter().map(|(hash, text)| (hash, Arc::from(text))), keep);
+        if self.chunks(id).is_none() {
+            let mut results = self.write();
+            let generation = results.keep(keep);
+            if let Chunked::Chunks(chunks) = &chunked {
+                generation.bytes += chunks.len() * 160;
+            }
+            generation.chunks.insert(id, Arc::new(chunked));
+        }
+        self.relieve();
+    }
+
+    fn card(&self, hash: CardHash) -> Option<Card> {
+        let found = self.read().find(|generation| &generation.cards, &hash).cloned();
+        found.or_else(|| self.stored(&self.0.tables.cards, &hash.to_bytes()))
+    }
+
+    fn put_card(&self, hash: CardHash, card: &Card) {
+        let known = self.read().find(|generation| &generation.cards, &hash).is_some();
+        if !known && !self.is_stored(&self.0.tables.cards, &hash.to_bytes()) {
+            let mut results = self.write();
+            results.pending.bytes += 256;
+            results.pending.cards.insert(hash, card.clone());
+        }
+    }
+
+    fn has_embedded(&self, id: EmbedId) -> bool {
+        self.read().find(|generation| &generation.embedded, &id).is_some()
+            || self.is_stored(&self.0.tables.vectors, &vector_key(self.0.model, id))
+    }
+
+    fn embedded(&self, id: EmbedId) -> Option<Embedded> {
+        if let Some(found) = self.read().find(|generation| &generation.embedded, &id) {
+            return Some(found.clone());
+        }
+        let tables = &self.0.tables;
+        self.or_fail(tables.read().and_then(|txn| {
+            let bytes = tables.vectors.bytes(&txn, &vector_key(self.0.model, id))?;
+            bytes.map(|bytes| embedded_from(bytes).ok_or_else(|| tables.vectors.lost(id.text))).transpose()
+        }))
+    }
+
+    fn put_embedded(&self, rows: Vec<(EmbedId, Embedded)>, keep: Keep) {
+        let new: Vec<_> = rows.into_iter().filter(|(id, _)| !self.has_embedded(*id)).collect();
+        {
+            let mut results = self.write();
+            let generation = results.keep(keep);
+            for (id, embedded) in new {
+                generation.bytes += 640;
+                generation.embedded.insert(id, embedded);
+            }
+        }
+        self.relieve();
+    }
+}
+
+impl Generation {
+    fn absorb(&mut self, other: Self) {
+        self.cleaned.extend(other.cleaned);
+        self.texts.extend(other.texts);
+        self.chunks.extend(other.chunks);
+        self.cards.extend(other.cards);
+        self.embedded.extend(other.embedded);
+        self.bytes += other.bytes;
+    }
+}
+
+impl Shared {
+    /// Writes a generation, each table in the order of its keys, which spares the database half of its page splits.
+    fn write_out(&self, generation: &Generation, txn: &mut heed::RwTxn<'_>) -> Result<(), StoreError> {
+        let tables = &self.tables;
+        for (id, cleaned) in sorted(&generation.cleaned) {
+            tables.cleaned.put(txn, &id.to_bytes(), cleaned)?;
+        }
+        for (hash, text) in sorted(&generation.texts) {
+            tables.texts.put_bytes(txn, &hash.to_bytes(), &pack(text))?;
+        }
+        for (id, chunked) in sorted(&generation.chunks) {
+            tables.chunks.put(txn, &id.to_bytes(), chunked.as_ref())?;
+        }
+        for (hash, card) in sorted(&generation.cards) {
+            tables.cards.put(txn, &hash.to_bytes(), card)?;
+        }
+        for (id, embedded) in sorted(&generation.embedded) {
+            let components = match embedded {
+                Embedded::Vector(vector) => vector.components(),
+                Embedded::NoVector => &[],
+                Embedded::Fault(_) => continue,
+            };
+            let bytes: Vec<u8> = components.iter().flat_map(|component| component.to_le_bytes()).collect();
+            tables.vectors.put_bytes(txn, &vector_key(self.model, *id), &bytes)?;
+        }
+        Ok(())
+    }
+}
+
+fn sorted<K: Ord, V>(map: &FxHashMap<K, V>) -> Vec<(&K, &V)> {
+    let mut rows: Vec<_> = map.iter().collect();
+    rows.sort_unstable_by(|left, right| left.0.cmp(right.0));
+    rows
+}
+
+fn vector_key(model: Fingerprint, id: EmbedId) -> [u8; 48] {
+    let mut key = [0; 48];
+    key[..16].copy_from_slice(&model.to_bytes());
+    key[16..32].copy_from_slice(&id.card.to_bytes());
+    key[32..].copy_from_slice(&id.text.to_bytes());
+    key
+}
+
+/// Returns what the stored components stand for: none of them for a text without a vector.
+fn embedded_from(bytes: &[u8]) -> Option<Embedded> {
+    if bytes.is_empty() {
+        return Some(Embedded::NoVector);
+    }
+    let components: Vec<f16> = bytes.chunks_exact(2).map(|pair| f16::from_le_bytes([pair[0], pair[1]])).collect();
+    Vector::from_components(components).ok().map(Embedded::Vector)
+}
+
+/// Packs a text: its size and its compressed bytes where that is smaller, else the bytes themselves.
+fn pack(text: &str) -> Vec<u8> {
+    if text.len() >= COMPRESS_BYTES {
+        if let Ok(packed) = zstd::bulk::compress(text.as_bytes(), 1) {
+            if packed.len() + 5 < text.len() {
+                let size = u32::try_from(text.len()).unwrap_or(u32::MAX);
+                return [&[ZSTD][..], &size.to_le_bytes(), &packed].concat();
+            }
+        }
+    }
+    [&[RAW], text.as_bytes()].concat()
+}
+
+/// Returns the text that [`pack`] packed.
+fn unpack(packed: &[u8]) -> Option<String> {
+    let bytes = match packed.split_first()? {
+        (&RAW, bytes) => bytes.to_vec(),
+        (&ZSTD, rest) => {
+            let (size, bytes) = rest.split_first_chunk::<4>()?;
+            let size = u32::from_le_bytes(*size) as usize;
+            zstd::bulk::decompress(bytes, size.min(TEXT_LIMIT)).ok()?
+        }
+        _ => return None,
+    };
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Database, Layout};
+
+    fn chunked(n: usize) -> Chunked {
+        Chunked::Fault(format!("fault {n}"))
+    }
+
+    fn id(n: u64) -> ChunkingId {
+        ChunkingId::from_words([n, 0])
+    }
+
+    #[test]
+    fn texts_come_back_whatever_their_size() {
+        for text in ["", "short", &"long enough to be packed ".repeat(100), &"世界".repeat(500)] {
+            assert_eq!(unpack(&pack(text)).unwrap(), text);
+        }
+        assert!(unpack(&[]).is_none() && unpack(&[9, 1]).is_none() && unpack(&[ZSTD, 255, 255, 255, 255, 1]).is_none());
+    }
+
+    #[test]
+    fn the_first_answer_stays_before_while_and_after_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path());
+        layout.create().unwrap();
+        let database = Database::open_writer(&layout).unwrap();
+        let memo = database.memo(Fingerprint::default());
+        memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
+        memo.put_chunks(id(1), chunked(2), vec![], Keep::Durable);
+        let answer = |memo: &StoreMemo| memo.chunks(id(1)).as_deref().cloned();
+        assert_eq!(answer(&memo), Some(chunked(1)));
+        let mut transaction = database.write().unwrap();
+        memo.flush(&mut transaction).unwrap();
+        assert_eq!(answer(&memo), Some(chunked(1)));
+        transaction.commit().unwrap();
+        memo.flushed();
+        memo.put_chunks(id(1), chunked(3), vec![], Keep::Durable);
+        assert_eq!(answer(&memo), Some(chunked(1)));
+        assert_eq!(answer(&database.memo(Fingerprint::default())), Some(chunked(1)));
+    }
+
+    #[test]
+    fn a_flush_whose_transaction_is_lost_is_written_by_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path());
+        layout.create().unwrap();
+        let database = Database::open_writer(&layout).unwrap();
+        let memo = database.memo(Fingerprint::default());
+        memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
+        let mut lost = database.write().unwrap();
+        memo.flush(&mut lost).unwrap();
+        drop(lost);
+        memo.put_chunks(id(2), chunked(2), vec![], Keep::WhileRunning);
+        let mut kept = database.write().unwrap();
+        memo.flush(&mut kept).unwrap();
+        kept.commit().unwrap();
+        memo.flushed();
+        let fresh = database.memo(Fingerprint::default());
+        assert_eq!(fresh.chunks(id(1)).as_deref(), Some(&chunked(1)));
+        assert_eq!(fresh.chunks(id(2)), None, "kept only while running");
+        assert_eq!(memo.chunks(id(2)).as_deref(), Some(&chunked(2)));
+    }
+}

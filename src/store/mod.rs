@@ -1,0 +1,159 @@
+//! What is kept on disk between runs, beside the indexes: results by identity, and the catalogue of ordinals.
+//!
+//! In: values of `dataflows`, by their hashes. Out: the same values, to this process and to any other that has the store
+//! open. One LMDB environment holds everything, so that results, catalogue and receipts of one publish are one
+//! transaction.
+//!
+//! ```text
+//!  .tidemill/
+//!    FORMAT      which format, in one line          LOCK      who writes
+//!    memo/       LMDB: results and catalogue        lexical/  tantivy
+//!    vectors/    vector segments                    versions/ the log (commit point) and checkpoints
+//! ```
+//!
+//! **Invariant:** an ordinal is visible to readers only through a version, and a version is logged only after the
+//! transaction that wrote its ordinals; whatever stands here beyond the log's last ordinal is an orphan that the next
+//! writer removes ([`Catalogue::remove_orphans`]).
+//!
+//! LMDB through `heed`, since other processes read while the tracker writes (`docs/decisions/0004-lmdb.md`).
+
+mod catalogue;
+mod codec;
+mod layout;
+mod memo;
+mod tables;
+
+pub use catalogue::{Catalogue, EntryRecord, Receipt, SourceKind, SourceRecord, ViewRecord};
+pub use codec::CodecError;
+pub use layout::{Layout, STORE_FORMAT, WriterLock};
+pub use memo::StoreMemo;
+
+use std::path::PathBuf;
+use tables::Tables;
+
+/// What went wrong with the store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A file or folder could not be used.
+    #[error("cannot {attempt} {}", path.display())]
+    Io {
+        /// What was tried, as a verb phrase.
+        attempt: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// There is no store.
+    #[error("there is no store at {}; `tidemill track PATH` makes one", path.display())]
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The store was written by another format.
+    #[error("cannot open the store at {}: it is format {found}, this build reads format {STORE_FORMAT}; use the release that wrote it, or track again into a new folder", path.display())]
+    Format {
+        /// Where it is.
+        path: PathBuf,
+        /// What it says of itself.
+        found: String,
+    },
+    /// Another process writes to it.
+    #[error("cannot write to the store at {}: {holder} holds its lock; stop that tracker, or use another --data folder", path.display())]
+    Locked {
+        /// Where it is.
+        path: PathBuf,
+        /// Who holds the lock.
+        holder: String,
+    },
+    /// The database refused.
+    #[error("the database of the store failed while trying to {attempt}")]
+    Database {
+        /// What was tried, as a verb phrase.
+        attempt: &'static str,
+        /// What LMDB said.
+        source: heed::Error,
+    },
+    /// A value does not decode.
+    #[error("a value in the store's table `{table}` is damaged; run `tidemill snapshots verify`")]
+    Damaged {
+        /// Which table.
+        table: &'static str,
+        /// What the codec said.
+        source: CodecError,
+    },
+    /// A row that must be there is not.
+    #[error("the store's table `{table}` has no row {key}; run `tidemill snapshots verify`")]
+    Lost {
+        /// Which table.
+        table: &'static str,
+        /// The row's key, for people.
+        key: String,
+    },
+}
+
+/// The open database: cheap to clone, the same for readers and the writer of one process.
+#[derive(Clone)]
+pub struct Database {
+    tables: Tables,
+}
+
+impl Database {
+    /// Opens the database of a store for the process that holds the writer's lock, making it if need be.
+    ///
+    /// # Errors
+    /// Where the folder cannot be used or the database is damaged.
+    pub fn open_writer(layout: &Layout) -> Result<Self, StoreError> {
+        Ok(Self { tables: Tables::open(&layout.memo(), true)? })
+    }
+
+    /// Opens the database of a store for reading, also while another process writes.
+    ///
+    /// # Errors
+    /// Where there is none or it cannot be read.
+    pub fn open_reader(layout: &Layout) -> Result<Self, StoreError> {
+        Ok(Self { tables: Tables::open(&layout.memo(), false)? })
+    }
+
+    /// Returns the catalogue of ordinals, sources and views.
+    #[must_use]
+    pub fn catalogue(&self) -> Catalogue {
+        Catalogue::new(self.tables.clone())
+    }
+
+    /// Returns the memo of results for one model's vectors.
+    #[must_use]
+    pub fn memo(&self, model: dataflows::data::Fingerprint) -> StoreMemo {
+        StoreMemo::new(self.tables.clone(), model)
+    }
+
+    /// Begins the transaction of one publish.
+    ///
+    /// # Errors
+    /// Where the disk or the map is full.
+    pub fn write(&self) -> Result<WriteTransaction<'_>, StoreError> {
+        Ok(WriteTransaction(self.tables.write()?))
+    }
+
+    /// Returns the bytes of the database's file that hold data.
+    ///
+    /// # Errors
+    /// Where the file cannot be asked.
+    pub fn disk_bytes(&self) -> Result<u64, StoreError> {
+        self.tables.disk_bytes()
+    }
+}
+
+/// What one publish writes to the database: all of it, or nothing.
+pub struct WriteTransaction<'a>(heed::RwTxn<'a>);
+
+impl WriteTransaction<'_> {
+    /// Makes everything that was written durable and visible.
+    ///
+    /// # Errors
+    /// Where the disk is full; nothing is written then.
+    pub fn commit(self) -> Result<(), StoreError> {
+        self.0.commit().map_err(|source| StoreError::Database { attempt: "commit a transaction", source })
+    }
+}

@@ -1,0 +1,197 @@
+//! The tables of the database: which key leads to which value.
+//!
+//! In and out: bytes, by table. Keys are identities (sixteen bytes, hashes already, so their order says nothing) or
+//! ordinals (four bytes, big endian, so that the last row holds the largest).
+//!
+//! **Invariant:** a row is written once. Results and catalogue rows are never changed in place; what is written again is
+//! the same.
+
+use super::{CodecError, StoreError, codec};
+use heed::types::Bytes;
+use heed::{EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::Path;
+
+/// Address space set aside for the map. The file grows only with what is written; the space costs nothing until then, and
+/// a map that is never grown while in use needs no agreement between processes.
+const MAP_BYTES: usize = 256 << 30;
+/// How many tables there are, with room to add some.
+const MAX_TABLES: u32 = 24;
+/// How many read transactions all processes together may have open.
+const MAX_READERS: u32 = 510;
+
+type Env = heed::Env<WithoutTls>;
+type Rows = heed::Database<Bytes, Bytes>;
+
+/// One table, with its name for messages.
+#[derive(Clone, Copy)]
+pub(super) struct Table {
+    name: &'static str,
+    rows: Rows,
+}
+
+/// The open environment and its tables.
+#[derive(Clone)]
+pub(super) struct Tables {
+    env: Env,
+    /// `DocumentId` → `Cleaned`.
+    pub(super) cleaned: Table,
+    /// `TextHash` → text, packed where that makes it smaller.
+    pub(super) texts: Table,
+    /// `ChunkingId` → `Chunked`.
+    pub(super) chunks: Table,
+    /// `CardHash` → `Card`.
+    pub(super) cards: Table,
+    /// model, card, text → components, none for a text without a vector.
+    pub(super) vectors: Table,
+    /// ordinal → `EntryRecord`.
+    pub(super) entries: Table,
+    /// `EntryId` → ordinal.
+    pub(super) entry_ids: Table,
+    /// ordinal → `Document`.
+    pub(super) documents: Table,
+    /// hash of a `Document` → ordinal.
+    pub(super) document_ids: Table,
+    /// hash of a path, ordinal → nothing: the rows that a path ever had.
+    pub(super) document_paths: Table,
+    /// number → `SourceRecord`.
+    pub(super) sources: Table,
+    /// number → `ViewRecord`.
+    pub(super) views: Table,
+    /// epoch → `Receipt`.
+    pub(super) receipts: Table,
+}
+
+impl Tables {
+    /// Opens the environment in `folder`; a writer makes what is missing.
+    pub(super) fn open(folder: &Path, writer: bool) -> Result<Self, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "open", source };
+        let mut options = EnvOpenOptions::new().read_txn_without_tls();
+        options.map_size(MAP_BYTES).max_dbs(MAX_TABLES).max_readers(MAX_READERS);
+        // The one place outside the FAISS module that needs it: mapping a file is unsafe as such, because another process
+        // could cut the file short. Ours never do: the writer holds the lock, readers only read.
+        #[expect(unsafe_code, reason = "heed offers no safe way to map a file")]
+        // SAFETY: the environment is opened once a process through `Database`, with the same options each time, and no
+        // process changes its file other than through LMDB.
+        let env = unsafe { options.open(folder) }.map_err(failed)?;
+        if writer {
+            // Slots of readers that were killed would keep old pages from being used again.
+            env.clear_stale_readers().map_err(failed)?;
+        }
+        let mut write = if writer { Some(env.write_txn().map_err(failed)?) } else { None };
+        let read = if writer { None } else { Some(env.read_txn().map_err(failed)?) };
+        let mut open = |name: &'static str| -> Result<Table, StoreError> {
+            let rows = match (&mut write, &read) {
+                (Some(write), _) => env.create_database(write, Some(name)).map_err(failed)?,
+                (None, Some(read)) => env
+                    .open_database(read, Some(name))
+                    .map_err(failed)?
+                    .ok_or_else(|| StoreError::Lost { table: name, key: "of any kind".to_owned() })?,
+                (None, None) => unreachable!("one of the two transactions was begun above"),
+            };
+            Ok(Table { name, rows })
+        };
+        let tables = Self {
+            cleaned: open("cleaned")?,
+            texts: open("texts")?,
+            chunks: open("chunks")?,
+            cards: open("cards")?,
+            vectors: open("vectors")?,
+            entries: open("entries")?,
+            entry_ids: open("entry_ids")?,
+            documents: open("documents")?,
+            document_ids: open("document_ids")?,
+            document_paths: open("document_paths")?,
+            sources: open("sources")?,
+            views: open("views")?,
+            receipts: open("receipts")?,
+            env: env.clone(),
+        };
+        match (write, read) {
+            (Some(write), _) => write.commit().map_err(failed)?,
+            // A table that a read transaction opened lasts only if that transaction is committed.
+            (None, Some(read)) => read.commit().map_err(failed)?,
+            (None, None) => {}
+        }
+        Ok(tables)
+    }
+
+    /// Begins a read transaction: a view of one moment, cheap, to be kept for moments only.
+    pub(super) fn read(&self) -> Result<RoTxn<'_, WithoutTls>, StoreError> {
+        self.env.read_txn().map_err(|source| StoreError::Database { attempt: "begin to read", source })
+    }
+
+    /// Begins the write transaction; waits while another thread has one.
+    pub(super) fn write(&self) -> Result<RwTxn<'_>, StoreError> {
+        self.env.write_txn().map_err(|source| StoreError::Database { attempt: "begin to write", source })
+    }
+
+    /// Returns the bytes of the file.
+    pub(super) fn disk_bytes(&self) -> Result<u64, StoreError> {
+        self.env.real_disk_size().map_err(|source| StoreError::Database { attempt: "measure the file", source })
+    }
+}
+
+impl Table {
+    /// Returns a row's bytes.
+    pub(super) fn bytes<'t>(&self, txn: &'t RoTxn<'_, impl heed::TlsUsage>, key: &[u8]) -> Result<Option<&'t [u8]>, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "read a row", source };
+        self.rows.get(txn, key).map_err(failed)
+    }
+
+    /// Returns a row, decoded.
+    pub(super) fn get<T: DeserializeOwned>(&self, txn: &RoTxn<'_, impl heed::TlsUsage>, key: &[u8]) -> Result<Option<T>, StoreError> {
+        self.bytes(txn, key)?.map(|bytes| codec::decode(bytes).map_err(|source| self.damaged(source))).transpose()
+    }
+
+    /// Returns every row in the order of keys.
+    pub(super) fn all<T: DeserializeOwned>(&self, txn: &RoTxn<'_, impl heed::TlsUsage>) -> Result<Vec<(Vec<u8>, T)>, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "read a table", source };
+        let mut rows = Vec::new();
+        for row in self.rows.iter(txn).map_err(failed)? {
+            let (key, bytes) = row.map_err(failed)?;
+            rows.push((key.to_vec(), codec::decode(bytes).map_err(|source| self.damaged(source))?));
+        }
+        Ok(rows)
+    }
+
+    /// Returns the keys that begin with `prefix`, in order.
+    pub(super) fn keys_with(&self, txn: &RoTxn<'_, impl heed::TlsUsage>, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "read a table", source };
+        let rows = self.rows.prefix_iter(txn, prefix).map_err(failed)?;
+        rows.map(|row| row.map(|(key, _)| key.to_vec()).map_err(failed)).collect()
+    }
+
+    /// Returns the largest key.
+    pub(super) fn last_key(&self, txn: &RoTxn<'_, impl heed::TlsUsage>) -> Result<Option<Vec<u8>>, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "read a table", source };
+        Ok(self.rows.last(txn).map_err(failed)?.map(|(key, _)| key.to_vec()))
+    }
+
+    /// Writes a row as bytes.
+    pub(super) fn put_bytes(&self, txn: &mut RwTxn<'_>, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
+        self.rows.put(txn, key, bytes).map_err(|source| StoreError::Database { attempt: "write a row", source })
+    }
+
+    /// Writes a row.
+    pub(super) fn put<T: Serialize>(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &T) -> Result<(), StoreError> {
+        self.put_bytes(txn, key, &codec::encode(value))
+    }
+
+    /// Removes a row, if it is there.
+    pub(super) fn remove(&self, txn: &mut RwTxn<'_>, key: &[u8]) -> Result<(), StoreError> {
+        let failed = |source| StoreError::Database { attempt: "remove a row", source };
+        self.rows.delete(txn, key).map(|_| ()).map_err(failed)
+    }
+
+    /// Wraps what the codec said of one of this table's rows.
+    pub(super) const fn damaged(&self, source: CodecError) -> StoreError {
+        StoreError::Damaged { table: self.name, source }
+    }
+
+    /// Says that a row is missing that must be there.
+    pub(super) fn lost(&self, key: impl ToString) -> StoreError {
+        StoreError::Lost { table: self.name, key: key.to_string() }
+    }
+}
