@@ -1,0 +1,353 @@
+//! The archive: the handle through which versions are written and read.
+//!
+//! In: groups of records from the one writer. Out: versions, views, bitmaps, and who introduced what.
+//! **Invariant:** what an archive answers is what whole groups of its log say. A writer's answer changes when
+//! [`Archive::append`] returns, a reader's when [`Archive::refresh`] does, never in between.
+//!
+//! The folder holds `versions.log` (the truth), `checkpoints/` (a cache) and `versions.lock` (held while a writer lives).
+//! The records stay in memory without their bitmaps: some 350 bytes a version.
+
+use crate::bitmaps::{Bitmaps, Changes};
+use crate::checkpoint::{self, Checkpoints};
+use crate::codec::{CodecError, Reader};
+use crate::error::{ArchiveError, Refusal};
+use crate::history::{History, Staging};
+use crate::identity::{CommitId, Epoch, HexPrefix, SourceId, VersionId, ViewId};
+use crate::lineage::{self, Introduced, Recent};
+use crate::log::{self, LogFile};
+use crate::ordinal::Ordinal;
+use crate::version::{NewVersion, Record, Version, ViewHead};
+use std::fs::{self, File, TryLockError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Changes that are smaller than this need no checkpoint: it would take a block of the disk to save reading one.
+const CHECKPOINT_FLOOR_BYTES: usize = 4096;
+
+/// Which entries were alive at which commit.
+#[derive(Debug)]
+pub struct Archive {
+    pub(crate) history: History,
+    pub(crate) log: LogFile,
+    pub(crate) checkpoints: Checkpoints,
+    /// Shared by readers of one handle; a lock held for as long as a rebuild takes.
+    recent: Mutex<Recent>,
+    tail_bytes: u64,
+    /// Held, and let go by the system when the handle or its process ends.
+    _lock: Option<File>,
+}
+
+impl Archive {
+    /// Opens the archive in `folder` as its one writer, and creates both where there are none.
+    ///
+    /// The torn end that a crash may have left is cut; [`Self::tail_bytes`] says how much.
+    ///
+    /// # Errors
+    /// Fails if another writer lives, if the log is of another format or damaged in front of its last group, and on
+    /// whatever the system refuses.
+    pub fn create_or_open_writer(folder: &Path) -> Result<Self, ArchiveError> {
+        fs::create_dir_all(folder).map_err(ArchiveError::io("create", folder))?;
+        let path = folder.join("versions.lock");
+        let lock = File::options()
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(ArchiveError::io("open", &path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(ArchiveError::Busy { path }),
+            Err(TryLockError::Error(error)) => return Err(ArchiveError::io("lock", &path)(error)),
+        }
+        let log = LogFile::create_or_open_writer(&folder.join("versions.log"))?;
+        let mut archive = Self::read(folder, log, Some(lock))?;
+        if archive.tail_bytes > 0 {
+            archive.log.cut_tail()?;
+            tracing::warn!(bytes = archive.tail_bytes, log = %archive.log.path().display(), "cut a torn group");
+        }
+        archive.checkpoints.clear_strays(archive.history.versions.len())?;
+        Ok(archive)
+    }
+
+    /// Opens the archive in `folder` for reading, beside any writer; nothing is ever written.
+    ///
+    /// # Errors
+    /// Fails if there is no log, if it is of another format or damaged in front of its last group, and on whatever the
+    /// system refuses.
+    pub fn open_reader(folder: &Path) -> Result<Self, ArchiveError> {
+        let log = LogFile::open_reader(&folder.join("versions.log"))?;
+        Self::read(folder, log, None)
+    }
+
+    fn read(folder: &Path, mut log: LogFile, lock: Option<File>) -> Result<Self, ArchiveError> {
+        let mut history = History::default();
+        let tail_bytes = log.read_on(&mut history)?;
+        let checkpoints = Checkpoints::open(folder.join("checkpoints"))?;
+        Ok(Self { history, log, checkpoints, recent: Mutex::default(), tail_bytes, _lock: lock })
+    }
+
+    /// Reads on from where the log was last read; returns whether anything came.
+    ///
+    /// # Errors
+    /// Fails if the log shrank or is damaged, and on whatever the system refuses; what was known before stays.
+    pub fn refresh(&mut self) -> Result<bool, ArchiveError> {
+        let end = self.log.end();
+        self.tail_bytes = match self.log.read_on(&mut self.history) {
+            // A writer may have cut a torn group and written on while it was read; the second look tells.
+            Err(ArchiveError::Damaged { .. }) => self.log.read_on(&mut self.history)?,
+            outcome => outcome?,
+        };
+        let moved = self.log.end() > end;
+        if moved {
+            self.checkpoints.list()?;
+        }
+        Ok(moved)
+    }
+
+    /// Returns the bytes of a torn group that followed the last whole one when the log was last read.
+    #[must_use]
+    pub const fn tail_bytes(&self) -> u64 {
+        self.tail_bytes
+    }
+
+    /// Returns the bytes of the log, and those of all checkpoints; looks at every checkpoint's file.
+    #[must_use]
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.log.end(), self.checkpoints.bytes())
+    }
+
+    /// Returns every version, in order of [`VersionId`].
+    #[must_use]
+    pub fn versions(&self) -> &[Version] {
+        &self.history.versions
+    }
+
+    /// Returns a version by its name.
+    #[must_use]
+    pub fn version(&self, version: VersionId) -> Option<&Version> {
+        self.history.versions.get(version.index())
+    }
+
+    /// Returns the name that the next version gets, for views in the same group to point at.
+    #[must_use]
+    pub fn next_version(&self) -> VersionId {
+        VersionId::new(u32::try_from(self.history.versions.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Returns the version of a commit: the newest, where it was made again under other rules.
+    #[must_use]
+    pub fn by_commit(&self, source: SourceId, commit: CommitId) -> Option<VersionId> {
+        self.history.by_commit.get(&(source, commit)).copied()
+    }
+
+    /// Returns the newest version of every commit whose hash begins with `prefix`, in order of [`VersionId`].
+    ///
+    /// Nothing begins with text that is empty or no hexadecimal number. Costs a look at every commit.
+    #[must_use]
+    pub fn find_commits(&self, prefix: &str) -> Vec<(SourceId, VersionId)> {
+        let Some(prefix) = HexPrefix::parse(prefix) else { return Vec::new() };
+        let of_prefix = self.history.by_commit.iter().filter(|((_, commit), _)| commit.begins_with(&prefix));
+        let mut found: Vec<_> = of_prefix.map(|((source, _), version)| (*source, *version)).collect();
+        found.sort_unstable_by_key(|(_, version)| *version);
+        found
+    }
+
+    /// Returns the version that a view points at.
+    #[must_use]
+    pub fn view(&self, view: ViewId) -> Option<VersionId> {
+        self.history.views.get(&view).map(|head| head.version)
+    }
+
+    /// Returns every view and where it points, in order of [`ViewId`].
+    pub fn views(&self) -> impl Iterator<Item = (ViewId, ViewHead)> + '_ {
+        self.history.views.iter().map(|(view, head)| (*view, *head))
+    }
+
+    /// Returns the epoch that comes next; the first is 1.
+    #[must_use]
+    pub const fn next_epoch(&self) -> Epoch {
+        Epoch::new(self.history.epoch.get().saturating_add(1))
+    }
+
+    /// Returns how many ordinals of entries the log accounts for: every one it names lies below.
+    #[must_use]
+    pub fn used_entries(&self) -> u32 {
+        u32::try_from(self.history.used_ordinals[0]).unwrap_or(u32::MAX)
+    }
+
+    /// Returns how many ordinals of document rows the log accounts for: every one it names lies below.
+    #[must_use]
+    pub fn used_documents(&self) -> u32 {
+        u32::try_from(self.history.used_ordinals[1]).unwrap_or(u32::MAX)
+    }
+
+    /// Returns what a version changes against its base.
+    ///
+    /// # Errors
+    /// Fails if there is no such version.
+    pub fn changes(&self, version: VersionId) -> Result<Changes, ArchiveError> {
+        let staging = Staging::new(&self.history);
+        let packed = staging.packed(version).ok_or_else(|| self.unknown(version))?;
+        Changes::unpack(packed).map_err(|_| ArchiveError::Inexact { version })
+    }
+
+    /// Returns what is alive in a version.
+    ///
+    /// Costs nothing for the few versions asked for last, and else a checkpoint and the deltas since.
+    ///
+    /// # Errors
+    /// Fails if there is no such version, or if a delta does not fit its base.
+    pub fn bitmaps(&self, version: VersionId) -> Result<Arc<Bitmaps>, ArchiveError> {
+        self.version(version).ok_or_else(|| self.unknown(version))?;
+        lineage::rebuild(&Staging::new(&self.history), version, &mut self.recent(), Some(&self.checkpoints))
+    }
+
+    /// Returns, for each ordinal, the commit that introduced the entry into the lineage of a version.
+    ///
+    /// Costs one walk along the bases for all of them.
+    ///
+    /// # Errors
+    /// Fails if there is no such version.
+    pub fn introduced(&self, version: VersionId, entries: &[Ordinal]) -> Result<Vec<Introduced>, ArchiveError> {
+        let alive = self.bitmaps(version)?;
+        let alive = |ordinal: &Ordinal| alive.entries.contains(ordinal.get());
+        let wanted: Vec<Ordinal> = entries.iter().copied().filter(alive).collect();
+        let found = lineage::introduced(&Staging::new(&self.history), version, &wanted)
+            .map_err(|_| ArchiveError::Inexact { version })?;
+        Ok(entries.iter().map(|entry| found.get(entry).copied().unwrap_or(Introduced::Absent)).collect())
+    }
+
+    /// Appends a group of records, all or none, and makes it durable; returns the names of its versions.
+    ///
+    /// When this returns, the group is published: whatever the records refer to must be durable before.
+    ///
+    /// # Errors
+    /// Fails if a record may not follow what is there, if this handle reads only, and if the system refuses to write;
+    /// then nothing is published, and what was known before stays.
+    pub fn append(&mut self, records: &[Record]) -> Result<Vec<VersionId>, ArchiveError> {
+        self.log.may_append()?;
+        if records.is_empty() {
+            return Ok(Vec::new());
+        }
+        let known = self.history.versions.len();
+        match self.stage(records) {
+            Ok((payload, group)) => {
+                let chain = match self.log.append(&payload) {
+                    Ok(chain) => chain,
+                    Err(error) => {
+                        self.recent().truncate(known);
+                        return Err(error);
+                    }
+                };
+                self.history.take(group, chain);
+                Ok(self.history.versions[known..].iter().map(|version| version.id).collect())
+            }
+            Err(error) => {
+                self.recent().truncate(known);
+                Err(error)
+            }
+        }
+    }
+
+    /// Encodes and checks a group record by record, each on top of those before.
+    fn stage(&self, records: &[Record]) -> Result<(Vec<u8>, crate::history::Group), ArchiveError> {
+        let mut staging = Staging::new(&self.history);
+        let mut payload = Vec::new();
+        for (position, record) in records.iter().enumerate() {
+            let refused = |refusal| ArchiveError::Refused { position, refusal };
+            may_follow(record, &staging).map_err(refused)?;
+            let start = payload.len();
+            log::record::encode(record, &staging, &mut payload);
+            // What the log will be read as is what is taken in, and no second account of it.
+            log::record::decode(&mut Reader::new(&payload[start..]), &mut staging).map_err(|why| {
+                refused(if why == CodecError::Number { Refusal::VersionsExhausted } else { Refusal::Inexact })
+            })?;
+            if let Record::Version(new) = record {
+                let id = VersionId::new((staging.next_version() - 1) as u32);
+                self.check_exact(&staging, id, new).map_err(|error| match error {
+                    ArchiveError::Inexact { version } if version == id => refused(Refusal::Inexact),
+                    other => other,
+                })?;
+            }
+        }
+        Ok((payload, staging.finish()))
+    }
+
+    /// Applies the changes of a staged version to its base, and keeps the outcome: it is the next base.
+    fn check_exact(&self, staging: &Staging<'_>, id: VersionId, new: &NewVersion) -> Result<(), ArchiveError> {
+        let Changes { entries, documents } = &new.changes;
+        if !entries.inserted.is_disjoint(&entries.retracted) || !documents.inserted.is_disjoint(&documents.retracted) {
+            return Err(ArchiveError::Inexact { version: id });
+        }
+        lineage::rebuild(staging, id, &mut self.recent(), Some(&self.checkpoints)).map(drop)
+    }
+
+    /// Writes a checkpoint of a version if the deltas since the last one outweigh it; returns its size in bytes.
+    ///
+    /// So checkpoints never take more than the deltas in the log do, and where every head is offered, a rebuild reads no
+    /// more deltas than the bitmaps weigh, or than 4 KiB.
+    ///
+    /// # Errors
+    /// Fails if there is no such version, if this handle reads only, and if the system refuses to write: a lost
+    /// checkpoint loses nothing else.
+    pub fn maybe_checkpoint(&mut self, version: VersionId) -> Result<Option<u64>, ArchiveError> {
+        self.log.may_append()?;
+        let bitmaps = self.bitmaps(version)?;
+        let due = (bitmaps.serialized_size() + checkpoint::OVERHEAD_BYTES).max(CHECKPOINT_FLOOR_BYTES);
+        let staging = Staging::new(&self.history);
+        let (mut at, mut deltas) = (Some(version), 0);
+        while let Some(here) = at.filter(|&here| deltas < due && !self.checkpoints.has(here)) {
+            deltas += staging.packed(here).map_or(0, <[u8]>::len);
+            at = staging.version(here).and_then(|version| version.base);
+        }
+        if deltas >= due { self.checkpoint(version).map(Some) } else { Ok(None) }
+    }
+
+    /// Writes a checkpoint of a version, whatever it saves; returns its size in bytes.
+    ///
+    /// # Errors
+    /// As [`Self::maybe_checkpoint`].
+    pub fn checkpoint(&mut self, version: VersionId) -> Result<u64, ArchiveError> {
+        self.log.may_append()?;
+        let bitmaps = self.bitmaps(version)?;
+        let chain = self.history.chain(version).ok_or_else(|| self.unknown(version))?;
+        self.checkpoints.write(version, chain, &bitmaps)
+    }
+
+    fn unknown(&self, version: VersionId) -> ArchiveError {
+        ArchiveError::UnknownVersion { version, known: self.history.versions.len() }
+    }
+
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        // What is kept is whole after every step, so a panic elsewhere does not spoil it.
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Checks everything of a record that needs no bitmap.
+fn may_follow(record: &Record, staging: &Staging<'_>) -> Result<(), Refusal> {
+    let (epoch, names) = match record {
+        Record::Version(new) => (new.epoch, new.base),
+        Record::View { epoch, version, .. } => (*epoch, Some(*version)),
+        Record::ViewGone { epoch, .. } => (*epoch, None),
+    };
+    if epoch < staging.epoch() {
+        return Err(Refusal::EpochGoesBack { epoch, last: staging.epoch() });
+    }
+    if let Some(version) = names.filter(|&version| staging.version(version).is_none()) {
+        return Err(Refusal::NoSuchVersion { version });
+    }
+    match record {
+        Record::Version(new) if new.base_is_parent => {
+            let base = new.base.and_then(|base| staging.version(base));
+            let holds = match base {
+                None => new.parent.is_none(),
+                Some(base) => {
+                    (base.source, Some(base.commit), base.fingerprint) == (new.source, new.parent, new.fingerprint)
+                }
+            };
+            if holds { Ok(()) } else { Err(Refusal::BaseIsNotParent) }
+        }
+        _ => Ok(()),
+    }
+}

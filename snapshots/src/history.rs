@@ -1,0 +1,145 @@
+//! What the log says, in memory; and a group of records on its way in.
+//!
+//! In: decoded records. Out: versions, views and packed changes by name.
+//! **Invariant:** a group is taken in as a whole or not at all. While it is encoded or decoded it lies on top of the
+//! history as a [`Staging`], so that its records can refer to each other.
+//! Changes stay packed: a few tens of bytes a version, unpacked when they are walked over.
+
+use crate::identity::{CommitId, Epoch, SourceId, VersionId, ViewId};
+use crate::version::{Version, ViewHead};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+/// Names all of the log up to a frame: a hash over the checksums of the frames so far.
+pub(crate) type Chain = [u8; 16];
+
+/// Everything that whole groups said.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    pub(crate) versions: Vec<Version>,
+    /// By version, the log up to the frame that holds it.
+    chains: Vec<Chain>,
+    /// The packed changes of all versions, one behind the other, and by version where they lie.
+    packed: Vec<u8>,
+    spans: Vec<Range<usize>>,
+    pub(crate) by_commit: HashMap<(SourceId, CommitId), VersionId>,
+    pub(crate) views: BTreeMap<ViewId, ViewHead>,
+    /// The epoch of the last record; 0 before the first.
+    pub(crate) epoch: Epoch,
+    /// One more than the largest ordinal that was ever inserted: of entries, of document rows.
+    pub(crate) used_ordinals: [u64; 2],
+}
+
+/// Records that belong together, decoded.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    versions: Vec<Version>,
+    packed: Vec<u8>,
+    spans: Vec<Range<usize>>,
+    views: Vec<(ViewId, Option<ViewHead>)>,
+    epoch: Option<Epoch>,
+    used_ordinals: [u64; 2],
+}
+
+impl History {
+    /// Takes in a group that ends with the frame `chain`.
+    pub(crate) fn take(&mut self, group: Group, chain: Chain) {
+        let moved_by = self.packed.len();
+        self.packed.extend_from_slice(&group.packed);
+        self.spans.extend(group.spans.iter().map(|span| span.start + moved_by..span.end + moved_by));
+        self.chains.resize(self.chains.len() + group.versions.len(), chain);
+        self.by_commit.extend(group.versions.iter().map(|version| ((version.source, version.commit), version.id)));
+        self.versions.extend(group.versions);
+        for (view, head) in group.views {
+            match head {
+                Some(head) => self.views.insert(view, head),
+                None => self.views.remove(&view),
+            };
+        }
+        self.epoch = group.epoch.unwrap_or(self.epoch);
+        for (used, by_group) in self.used_ordinals.iter_mut().zip(group.used_ordinals) {
+            *used = by_group.max(*used);
+        }
+    }
+
+    /// Returns the name of the log up to the frame that holds a version.
+    pub(crate) fn chain(&self, id: VersionId) -> Option<Chain> {
+        self.chains.get(id.index()).copied()
+    }
+}
+
+/// The history with a group on top of it.
+pub(crate) struct Staging<'a> {
+    history: &'a History,
+    group: Group,
+}
+
+impl<'a> Staging<'a> {
+    /// Begins an empty group.
+    pub(crate) fn new(history: &'a History) -> Self {
+        Self { history, group: Group::default() }
+    }
+
+    /// Ends the group.
+    pub(crate) fn finish(self) -> Group {
+        self.group
+    }
+
+    /// Returns the name that the next version gets.
+    pub(crate) fn next_version(&self) -> u64 {
+        (self.history.versions.len() + self.group.versions.len()) as u64
+    }
+
+    /// Returns the epoch of the last record.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.group.epoch.unwrap_or(self.history.epoch)
+    }
+
+    /// Returns a version by its name.
+    pub(crate) fn version(&self, id: VersionId) -> Option<&Version> {
+        let settled = self.history.versions.len();
+        if id.index() < settled {
+            self.history.versions.get(id.index())
+        } else {
+            self.group.versions.get(id.index() - settled)
+        }
+    }
+
+    /// Returns the packed changes of a version.
+    pub(crate) fn packed(&self, id: VersionId) -> Option<&[u8]> {
+        let settled = self.history.spans.len();
+        if id.index() < settled {
+            self.history.spans.get(id.index()).map(|span| &self.history.packed[span.clone()])
+        } else {
+            self.group.spans.get(id.index() - settled).map(|span| &self.group.packed[span.clone()])
+        }
+    }
+
+    /// Returns the newest settled version of a commit.
+    pub(crate) fn by_commit(&self, source: SourceId, commit: CommitId) -> Option<VersionId> {
+        self.history.by_commit.get(&(source, commit)).copied()
+    }
+
+    /// Returns the name of the log up to the frame that holds a version; nothing while that frame is not written.
+    pub(crate) fn chain(&self, id: VersionId) -> Option<Chain> {
+        self.history.chain(id)
+    }
+
+    /// Puts a version on top, with its packed changes and the ends of what they insert.
+    pub(crate) fn push_version(&mut self, version: Version, packed: &[u8], used_ordinals: [u64; 2]) {
+        let start = self.group.packed.len();
+        self.group.packed.extend_from_slice(packed);
+        self.group.spans.push(start..self.group.packed.len());
+        self.group.epoch = Some(version.epoch);
+        self.group.versions.push(version);
+        for (used, by_version) in self.group.used_ordinals.iter_mut().zip(used_ordinals) {
+            *used = by_version.max(*used);
+        }
+    }
+
+    /// Lets a view point at a version, or nowhere.
+    pub(crate) fn push_view(&mut self, epoch: Epoch, view: ViewId, version: Option<VersionId>) {
+        self.group.epoch = Some(epoch);
+        self.group.views.push((view, version.map(|version| ViewHead { version, epoch })));
+    }
+}

@@ -1,0 +1,287 @@
+//! The version log: one file, appended to and never rewritten; the commit point of everything.
+//!
+//! In: groups of records. Out: the same groups, in order, to this and to other processes.
+//!
+//! ```text
+//! header   "tidemlog" format:u32 sum:u32               sum: the first 4 bytes of BLAKE3 of what stands before it
+//! frame    length:u32 check:u16 sum:u64 payload        one group; all numbers little-endian
+//!          check: the first 2 bytes of BLAKE3 of `length`; sum: the first 8 bytes of BLAKE3 of `length` and payload
+//! ```
+//!
+//! **Invariant:** a group is in the log as a whole or not at all: one frame, one write, one sync. The frames up to
+//! [`LogFile::end`] are whole, and stay.
+//!
+//! Only the last group can be torn by a crash, so bytes that are no frame are the *tail* if no whole frame comes after
+//! them: the next writer cuts it, readers stop in front of it. If one does come after, something else broke the file,
+//! and cutting would throw away what was published: that is an error. `check` keeps the search for a later frame cheap:
+//! a chance position passes it once in 65,536 times, and only then are bytes hashed.
+
+pub(crate) mod record;
+
+use crate::codec::{CodecError, Reader};
+use crate::error::ArchiveError;
+use crate::history::{Chain, Group, History, Staging};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// The format that this build reads and writes.
+pub const FORMAT: u32 = 1;
+
+const MAGIC: &[u8; 8] = b"tidemlog";
+const HEADER: usize = 16;
+const FRAME_HEADER: usize = 14;
+
+/// Bytes that the search for a whole frame behind a broken one may hash. No crash comes near it; only a made-up file
+/// does, and that is refused and not cut.
+const SEARCH_BYTES: usize = 1 << 28;
+
+/// The log, open for reading or writing.
+#[derive(Debug)]
+pub(crate) struct LogFile {
+    file: File,
+    path: PathBuf,
+    /// Where the last whole frame ends.
+    end: u64,
+    chain: Chain,
+    /// Whether this handle may append, and whether it still knows what the file's end looks like.
+    writing: Writing,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Writing {
+    Never,
+    Settled,
+    Unsettled,
+}
+
+impl LogFile {
+    /// Opens a log for reading.
+    pub(crate) fn open_reader(path: &Path) -> Result<Self, ArchiveError> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(ArchiveError::Missing { path: path.to_path_buf() });
+            }
+            Err(error) => return Err(ArchiveError::io("open", path)(error)),
+        };
+        Self::begin(file, path, Writing::Never)
+    }
+
+    /// Opens a log for writing, and creates it where there is none.
+    pub(crate) fn create_or_open_writer(path: &Path) -> Result<Self, ArchiveError> {
+        if !path.try_exists().map_err(ArchiveError::io("look for", path))? {
+            write_whole(path, &header(FORMAT))?;
+        }
+        let file = OpenOptions::new().read(true).append(true).open(path).map_err(ArchiveError::io("open", path))?;
+        Self::begin(file, path, Writing::Settled)
+    }
+
+    /// Checks the header and stands behind it.
+    fn begin(mut file: File, path: &Path, writing: Writing) -> Result<Self, ArchiveError> {
+        let foreign = || ArchiveError::Foreign { path: path.to_path_buf() };
+        let mut bytes = [0; HEADER];
+        match file.read_exact(&mut bytes) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(foreign()),
+            Err(error) => return Err(ArchiveError::io("read", path)(error)),
+        }
+        let found = u32::from_le_bytes(bytes[8..12].try_into().expect("the format number is four bytes"));
+        if bytes != header(found) {
+            return Err(foreign());
+        }
+        if found != FORMAT {
+            return Err(ArchiveError::Format { path: path.to_path_buf(), found, reads: FORMAT });
+        }
+        Ok(Self { file, path: path.to_path_buf(), end: HEADER as u64, chain: [0; 16], writing })
+    }
+
+    /// Returns where the last whole frame ends.
+    pub(crate) const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Returns the file's path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads on from the last whole frame into `history`; returns how many bytes of tail follow the last one.
+    pub(crate) fn read_on(&mut self, history: &mut History) -> Result<u64, ArchiveError> {
+        let found = self.file.metadata().map_err(ArchiveError::io("measure", &self.path))?.len();
+        if found < self.end {
+            return Err(ArchiveError::Shrank { path: self.path.clone(), expected: self.end, found });
+        }
+        let mut bytes = Vec::new();
+        self.file
+            .seek(SeekFrom::Start(self.end))
+            .and_then(|_| self.file.read_to_end(&mut bytes))
+            .map_err(ArchiveError::io("read", &self.path))?;
+        let start = self.end;
+        let damaged = |at: usize, reason: String| ArchiveError::Damaged {
+            path: self.path.clone(),
+            offset: start + at as u64,
+            reason,
+        };
+        let mut at = 0;
+        while let Some(payload) = frame(&bytes[at..]) {
+            let payload = at + payload.start..at + payload.end;
+            let group = decode_group(&bytes[payload.clone()], history).map_err(|why| damaged(at, why.to_string()))?;
+            self.chain = link(self.chain, &bytes[at..payload.start]);
+            history.take(group, self.chain);
+            at = payload.end;
+            self.end = start + at as u64;
+        }
+        match whole_frame_after(&bytes[at..]) {
+            Later::None => Ok((bytes.len() - at) as u64),
+            Later::At(later) => Err(damaged(
+                at,
+                format!("no whole group is there, but one follows at byte {}", start + (at + later) as u64),
+            )),
+            Later::Unknown => Err(damaged(at, "no whole group is there, and what follows is no torn write".into())),
+        }
+    }
+
+    /// Cuts off whatever follows the last whole frame.
+    pub(crate) fn cut_tail(&mut self) -> Result<(), ArchiveError> {
+        self.file
+            .set_len(self.end)
+            .and_then(|()| self.file.sync_all())
+            .map_err(ArchiveError::io("cut the torn end of", &self.path))
+    }
+
+    /// Returns an error unless this handle may append.
+    pub(crate) fn may_append(&self) -> Result<(), ArchiveError> {
+        match self.writing {
+            Writing::Settled => Ok(()),
+            Writing::Never => Err(ArchiveError::ReadOnly { path: self.path.clone() }),
+            Writing::Unsettled => Err(ArchiveError::Unsettled { path: self.path.clone() }),
+        }
+    }
+
+    /// Appends one group and makes it durable; returns the name of the log up to it.
+    ///
+    /// A write that fails is taken back, so a full disk leaves a usable handle. After a failed sync nobody knows what
+    /// the disk holds (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020): the handle
+    /// refuses to go on until the log is read again.
+    pub(crate) fn append(&mut self, payload: &[u8]) -> Result<Chain, ArchiveError> {
+        self.may_append()?;
+        let length = u32::try_from(payload.len()).map_err(|_| ArchiveError::GroupTooLarge { bytes: payload.len() })?;
+        let mut bytes = Vec::with_capacity(FRAME_HEADER + payload.len());
+        bytes.extend_from_slice(&length.to_le_bytes());
+        bytes.extend_from_slice(&check(length));
+        bytes.extend_from_slice(&sum(length, payload));
+        bytes.extend_from_slice(payload);
+
+        self.writing = Writing::Unsettled;
+        if let Err(error) = self.file.write_all(&bytes) {
+            if self.cut_tail().is_ok() {
+                self.writing = Writing::Settled;
+            }
+            return Err(ArchiveError::io("append to", &self.path)(error));
+        }
+        self.file.sync_data().map_err(ArchiveError::io("sync", &self.path))?;
+        self.writing = Writing::Settled;
+        self.chain = link(self.chain, &bytes[..FRAME_HEADER]);
+        self.end += bytes.len() as u64;
+        Ok(self.chain)
+    }
+}
+
+/// Reads all records of a group on top of `history`.
+pub(crate) fn decode_group(payload: &[u8], history: &History) -> Result<Group, CodecError> {
+    let mut staging = Staging::new(history);
+    let mut reader = Reader::new(payload);
+    while !reader.rest().is_empty() {
+        record::decode(&mut reader, &mut staging)?;
+    }
+    Ok(staging.finish())
+}
+
+/// Returns where the payload lies, if `bytes` begin with a whole frame.
+fn frame(bytes: &[u8]) -> Option<Range<usize>> {
+    let payload = announced(bytes)?;
+    let length = payload.len() as u32;
+    (bytes[6..FRAME_HEADER] == sum(length, &bytes[payload.clone()])).then_some(payload)
+}
+
+/// Returns where the payload would lie, if `bytes` begin with the header of a frame that fits.
+fn announced(bytes: &[u8]) -> Option<Range<usize>> {
+    let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?);
+    let end = FRAME_HEADER.checked_add(length as usize)?;
+    (length > 0 && end <= bytes.len() && bytes[4..6] == check(length)).then_some(FRAME_HEADER..end)
+}
+
+/// Whether a whole frame begins behind the first byte.
+enum Later {
+    None,
+    At(usize),
+    /// There is more to hash than any torn write explains.
+    Unknown,
+}
+
+fn whole_frame_after(bytes: &[u8]) -> Later {
+    let mut hashed = 0;
+    for at in 1..bytes.len() {
+        let Some(payload) = announced(&bytes[at..]) else { continue };
+        hashed += payload.len();
+        if hashed > SEARCH_BYTES {
+            return Later::Unknown;
+        }
+        if frame(&bytes[at..]).is_some() {
+            return Later::At(at);
+        }
+    }
+    Later::None
+}
+
+fn header(format: u32) -> [u8; HEADER] {
+    let mut bytes = [0; HEADER];
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[8..12].copy_from_slice(&format.to_le_bytes());
+    let sum = blake3::hash(&bytes[..12]);
+    bytes[12..].copy_from_slice(&sum.as_bytes()[..4]);
+    bytes
+}
+
+fn check(length: u32) -> [u8; 2] {
+    let hash = blake3::hash(&length.to_le_bytes());
+    [hash.as_bytes()[0], hash.as_bytes()[1]]
+}
+
+fn sum(length: u32, payload: &[u8]) -> [u8; 8] {
+    let hash = blake3::Hasher::new().update(&length.to_le_bytes()).update(payload).finalize();
+    hash.as_bytes()[..8].try_into().expect("a hash is longer than eight bytes")
+}
+
+/// Returns the name of the log one frame on.
+fn link(chain: Chain, frame_header: &[u8]) -> Chain {
+    let hash = blake3::Hasher::new().update(&chain).update(frame_header).finalize();
+    hash.as_bytes()[..16].try_into().expect("a hash is longer than sixteen bytes")
+}
+
+/// Writes a file under a temporary name, makes it durable and renames it: it is there as a whole or not at all.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
+    let temporary = path.with_extension("tmp");
+    let written = File::create(&temporary)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&temporary, path));
+    if let Err(error) = written {
+        // Best effort: the next writer clears what is left.
+        let _ = fs::remove_file(&temporary);
+        return Err(ArchiveError::io("write", path)(error));
+    }
+    match path.parent() {
+        Some(folder) => sync_folder(folder),
+        None => Ok(()),
+    }
+}
+
+/// Makes the names in a folder durable, where the system has a way to ask for it.
+fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
+    if cfg!(unix) {
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(ArchiveError::io("sync", folder))?;
+    }
+    Ok(())
+}

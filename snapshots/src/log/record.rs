@@ -1,0 +1,219 @@
+//! The shapes of the log's records.
+//!
+//! In: records. Out: bytes on top of what the log already says, and back.
+//! **Invariant:** what [`encode`] puts out, [`decode`] reads to the end and nothing more; whatever else is found gives an
+//! error and leaves the staging as it was.
+//!
+//! A record says only what does not follow from the records before it:
+//!
+//! ```text
+//! version   1 flags epoch source commit[20] (base) (parent) time tokens tokens digest[32] (settings[32]) changes
+//!           flags: 1 has a base · 2 the base is the parent · 4 settings are spelled out
+//!                  0 no parent · 8 the parent is the base's commit · 16 an earlier version's · 24 spelled out [20]
+//! view      2 epoch view version
+//! gone      3 epoch view
+//! changes   entries in, entries out, document rows in, document rows out: each a set (see `codec`)
+//! ```
+//!
+//! Epochs count from the record before; versions are named by how far back they lie; time and tokens differ from the
+//! base, or else from the version before, which also lends its settings. Live counts are not written: they follow.
+
+use crate::bitmaps::Moved;
+use crate::codec::{self, CodecError, Reader};
+use crate::digest::Digest;
+use crate::history::Staging;
+use crate::identity::{CommitId, Epoch, SourceId, VersionId, ViewId};
+use crate::version::{NewVersion, Record, Statistics, Version};
+
+const VERSION: u8 = 1;
+const VIEW: u8 = 2;
+const VIEW_GONE: u8 = 3;
+
+const HAS_BASE: u8 = 1;
+const BASE_IS_PARENT: u8 = 2;
+const SETTINGS_SPELLED: u8 = 4;
+const PARENT_MASK: u8 = 24;
+const PARENT_IS_BASE: u8 = 8;
+const PARENT_EARLIER: u8 = 16;
+const PARENT_SPELLED: u8 = 24;
+const FLAGS: u8 = HAS_BASE | BASE_IS_PARENT | SETTINGS_SPELLED | PARENT_MASK;
+
+/// Appends a record that may follow what `staging` holds; the caller has checked that it may.
+pub(crate) fn encode(record: &Record, staging: &Staging<'_>, out: &mut Vec<u8>) {
+    let epochs_on = |epoch: &Epoch| epoch.get().wrapping_sub(staging.epoch().get());
+    let back = |version: &VersionId| staging.next_version().wrapping_sub(u64::from(version.get()));
+    match record {
+        Record::Version(version) => encode_version(version, staging, out),
+        Record::View { epoch, view, version } => {
+            out.push(VIEW);
+            codec::put(out, epochs_on(epoch));
+            codec::put(out, view.get().into());
+            codec::put(out, back(version));
+        }
+        Record::ViewGone { epoch, view } => {
+            out.push(VIEW_GONE);
+            codec::put(out, epochs_on(epoch));
+            codec::put(out, view.get().into());
+        }
+    }
+}
+
+fn encode_version(new: &NewVersion, staging: &Staging<'_>, out: &mut Vec<u8>) {
+    let back = |version: VersionId| staging.next_version().wrapping_sub(u64::from(version.get()));
+    let base = new.base.and_then(|base| staging.version(base));
+    let reference = reference(staging, base);
+    let settings_follow = reference.is_some_and(|at| at.fingerprint == new.fingerprint && at.model == new.model);
+    let earlier = new.parent.and_then(|parent| staging.by_commit(new.source, parent));
+    let parent_kind = match new.parent {
+        None => 0,
+        Some(parent) if base.is_some_and(|base| base.commit == parent) => PARENT_IS_BASE,
+        Some(_) if earlier.is_some() => PARENT_EARLIER,
+        Some(_) => PARENT_SPELLED,
+    };
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+
+    out.push(VERSION);
+    out.push(
+        flag(new.base.is_some(), HAS_BASE)
+            | flag(new.base_is_parent, BASE_IS_PARENT)
+            | flag(!settings_follow, SETTINGS_SPELLED)
+            | parent_kind,
+    );
+    codec::put(out, new.epoch.get().wrapping_sub(staging.epoch().get()));
+    codec::put(out, new.source.get().into());
+    out.extend_from_slice(new.commit.as_bytes());
+    if let Some(base) = new.base {
+        codec::put(out, back(base));
+    }
+    match (parent_kind, new.parent, earlier) {
+        (PARENT_EARLIER, _, Some(earlier)) => codec::put(out, back(earlier)),
+        (PARENT_SPELLED, Some(parent), _) => out.extend_from_slice(parent.as_bytes()),
+        _ => {}
+    }
+    codec::put_signed(out, new.time.wrapping_sub(reference.map_or(0, |at| at.time)));
+    let tokens_before = reference.map_or([0; 2], |at| at.statistics.live_tokens);
+    for (now, before) in new.live_tokens.iter().zip(tokens_before) {
+        codec::put_signed(out, now.wrapping_sub(before) as i64);
+    }
+    out.extend_from_slice(&new.digest.to_bytes());
+    if !settings_follow {
+        out.extend_from_slice(&new.fingerprint);
+        out.extend_from_slice(&new.model);
+    }
+    new.changes.pack(out);
+}
+
+/// Returns the version that a record leans on: its base, or else the version before it.
+fn reference<'a>(staging: &'a Staging<'_>, base: Option<&'a Version>) -> Option<&'a Version> {
+    base.or_else(|| {
+        let last = staging.next_version().checked_sub(1)?;
+        staging.version(VersionId::new(u32::try_from(last).ok()?))
+    })
+}
+
+/// Reads one record and puts it on top of `staging`.
+pub(crate) fn decode(reader: &mut Reader<'_>, staging: &mut Staging<'_>) -> Result<(), CodecError> {
+    match reader.byte()? {
+        VERSION => decode_version(reader, staging),
+        VIEW => {
+            let epoch = decode_epoch(reader, staging)?;
+            let view = ViewId::new(reader.number32()?);
+            let version = decode_back(reader, staging)?;
+            staging.push_view(epoch, view, Some(version));
+            Ok(())
+        }
+        VIEW_GONE => {
+            let epoch = decode_epoch(reader, staging)?;
+            let view = ViewId::new(reader.number32()?);
+            staging.push_view(epoch, view, None);
+            Ok(())
+        }
+        _ => Err(CodecError::Kind),
+    }
+}
+
+fn decode_epoch(reader: &mut Reader<'_>, staging: &Staging<'_>) -> Result<Epoch, CodecError> {
+    let epoch = staging.epoch().get().checked_add(reader.number()?).ok_or(CodecError::Number)?;
+    Ok(Epoch::new(epoch))
+}
+
+fn decode_back(reader: &mut Reader<'_>, staging: &Staging<'_>) -> Result<VersionId, CodecError> {
+    let back = reader.number()?;
+    let at = staging.next_version().checked_sub(back).filter(|_| back > 0).ok_or(CodecError::Reference)?;
+    Ok(VersionId::new(u32::try_from(at).map_err(|_| CodecError::Reference)?))
+}
+
+fn decode_version(reader: &mut Reader<'_>, staging: &mut Staging<'_>) -> Result<(), CodecError> {
+    // The kind has been read; it counts as one of the record's bytes.
+    let before = reader.rest().len() + 1;
+    let id = VersionId::new(u32::try_from(staging.next_version()).map_err(|_| CodecError::Number)?);
+    let flags = reader.byte()?;
+    if flags & !FLAGS != 0 {
+        return Err(CodecError::Kind);
+    }
+    let epoch = decode_epoch(reader, staging)?;
+    let source = SourceId::new(reader.number32()?);
+    let commit = CommitId::from_bytes(reader.array()?);
+    let base_id = if flags & HAS_BASE != 0 { Some(decode_back(reader, staging)?) } else { None };
+    let base = base_id.and_then(|base| staging.version(base));
+    let parent = match flags & PARENT_MASK {
+        PARENT_IS_BASE => Some(base.ok_or(CodecError::Reference)?.commit),
+        PARENT_EARLIER => {
+            let earlier = decode_back(reader, staging)?;
+            Some(staging.version(earlier).ok_or(CodecError::Reference)?.commit)
+        }
+        PARENT_SPELLED => Some(CommitId::from_bytes(reader.array()?)),
+        _ => None,
+    };
+    let reference = reference(staging, base);
+    let time = reader.signed()?.wrapping_add(reference.map_or(0, |at| at.time));
+    let mut live_tokens = reference.map_or([0; 2], |at| at.statistics.live_tokens);
+    for tokens in &mut live_tokens {
+        *tokens = tokens.wrapping_add(reader.signed()? as u64);
+    }
+    let digest = Digest::from_bytes(reader.array()?);
+    let (fingerprint, model) = if flags & SETTINGS_SPELLED != 0 {
+        (reader.array()?, reader.array()?)
+    } else {
+        reference.map(|at| (at.fingerprint, at.model)).ok_or(CodecError::Reference)?
+    };
+
+    let packed = reader.rest();
+    let mut used_ordinals = [0; 2];
+    let mut moved = [Moved::default(); 2];
+    for (moved, used) in moved.iter_mut().zip(&mut used_ordinals) {
+        moved.inserted = reader.set(|run| *used = u64::from(*run.end()) + 1)?;
+        moved.retracted = reader.set(|_| {})?;
+    }
+    let packed = &packed[..packed.len() - reader.rest().len()];
+    let live = |before: u64, moved: Moved| {
+        let grown = before.checked_add(moved.inserted).ok_or(CodecError::Number)?;
+        grown.checked_sub(moved.retracted).ok_or(CodecError::Underflow)
+    };
+    let counts = base.map(|base| base.statistics).unwrap_or_default();
+    let [entries, documents] = moved;
+    let statistics = Statistics {
+        live_entries: live(counts.live_entries, entries)?,
+        live_tokens,
+        live_documents: live(counts.live_documents, documents)?,
+    };
+    let version = Version {
+        id,
+        epoch,
+        source,
+        commit,
+        parent,
+        base: base_id,
+        base_is_parent: flags & BASE_IS_PARENT != 0,
+        time,
+        statistics,
+        digest,
+        fingerprint,
+        model,
+        entries,
+        documents,
+        bytes: (before - reader.rest().len()) as u64,
+    };
+    staging.push_version(version, packed, used_ordinals);
+    Ok(())
+}

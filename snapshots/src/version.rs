@@ -1,0 +1,121 @@
+//! A version: which entries were alive at one commit of a source, and what was known about it.
+//!
+//! In: what the writer states of a commit. Out: the record that the archive keeps, with what follows from the delta.
+//! **Invariant:** a version never changes once appended. Its counts follow from its base's counts and its own delta;
+//! only what needs the entries themselves (tokens, digest) is stated by the writer, and checked by `verify`.
+
+use crate::bitmaps::{Changes, Moved};
+use crate::digest::Digest;
+use crate::identity::{CommitId, Epoch, SourceId, VersionId, ViewId};
+
+/// How many fields an entry has whose tokens are counted: its text and its name.
+pub const FIELDS: usize = 2;
+
+/// What the writer states of a new version.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewVersion {
+    /// The epoch that made it.
+    pub epoch: Epoch,
+    /// The source that the commit belongs to.
+    pub source: SourceId,
+    /// The commit, or the tree hash of a directory.
+    pub commit: CommitId,
+    /// The commit's first parent, even where that has no snapshot.
+    pub parent: Option<CommitId>,
+    /// The version that the changes are against; nothing is alive before where there is none.
+    pub base: Option<VersionId>,
+    /// Whether what the changes insert was introduced by this very commit: the base is the first parent's version under
+    /// the same rules, or the commit is a root.
+    pub base_is_parent: bool,
+    /// The committer's time, in seconds since 1970.
+    pub time: i64,
+    /// Tokens of all live entries by field: text, then name.
+    pub live_tokens: [u64; FIELDS],
+    /// The digest of all live entries.
+    pub digest: Digest,
+    /// The fingerprint of rules and analyzer.
+    pub fingerprint: [u8; 16],
+    /// The fingerprint of the model.
+    pub model: [u8; 16],
+    /// What the version changes against its base.
+    pub changes: Changes,
+}
+
+/// One step of the log.
+#[derive(Clone, PartialEq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a group holds a few records, and most are versions")]
+pub enum Record {
+    /// A version came to be. It gets the next [`VersionId`], which views of the same group may name.
+    Version(NewVersion),
+    /// A view points at a version from this epoch on.
+    View {
+        /// When it moved.
+        epoch: Epoch,
+        /// Which view.
+        view: ViewId,
+        /// Where to.
+        version: VersionId,
+    },
+    /// A view is gone from this epoch on.
+    ViewGone {
+        /// When it went.
+        epoch: Epoch,
+        /// Which view.
+        view: ViewId,
+    },
+}
+
+/// What BM25 needs to know of a version, and how many documents it has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Statistics {
+    /// Entries alive.
+    pub live_entries: u64,
+    /// Tokens of the live entries by field: text, then name.
+    pub live_tokens: [u64; FIELDS],
+    /// Document rows alive, whatever became of the document.
+    pub live_documents: u64,
+}
+
+/// A version as the archive keeps it, without its bitmaps.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Version {
+    /// Its name: the position in the log.
+    pub id: VersionId,
+    /// The epoch that made it.
+    pub epoch: Epoch,
+    /// The source that the commit belongs to.
+    pub source: SourceId,
+    /// The commit, or the tree hash of a directory.
+    pub commit: CommitId,
+    /// The commit's first parent, even where that has no snapshot.
+    pub parent: Option<CommitId>,
+    /// The version that its changes are against; always an earlier one.
+    pub base: Option<VersionId>,
+    /// Whether what the changes insert was introduced by this very commit.
+    pub base_is_parent: bool,
+    /// The committer's time, in seconds since 1970.
+    pub time: i64,
+    /// Counts over everything alive.
+    pub statistics: Statistics,
+    /// The digest of all live entries.
+    pub digest: Digest,
+    /// The fingerprint of rules and analyzer.
+    pub fingerprint: [u8; 16],
+    /// The fingerprint of the model.
+    pub model: [u8; 16],
+    /// How many entries moved against the base.
+    pub entries: Moved,
+    /// How many document rows moved against the base.
+    pub documents: Moved,
+    /// Bytes that the version's record takes in the log.
+    pub bytes: u64,
+}
+
+/// Where a view points.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ViewHead {
+    /// The version.
+    pub version: VersionId,
+    /// The epoch in which the view came to point there.
+    pub epoch: Epoch,
+}

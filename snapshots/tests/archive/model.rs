@@ -1,0 +1,213 @@
+//! The yardstick: every version as two plain sets, and the same questions answered the slow way.
+//!
+//! In: the same steps that the archive gets. Out: what it should answer.
+
+use roaring::RoaringBitmap;
+use snapshots::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A version as plain sets.
+#[derive(Clone, Debug)]
+pub(crate) struct Plain {
+    pub(crate) stated: NewVersion,
+    pub(crate) entries: BTreeSet<u32>,
+    pub(crate) documents: BTreeSet<u32>,
+}
+
+/// All versions and views.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Model {
+    pub(crate) versions: Vec<Plain>,
+    pub(crate) views: BTreeMap<ViewId, VersionId>,
+    epoch: u64,
+    used: [u32; 2],
+}
+
+/// How a version relates to its base.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Link {
+    /// The base is the first parent.
+    Parent,
+    /// The parent is a commit that the log does not know.
+    Gap,
+    /// The same commit under other rules.
+    Again,
+    /// The parent is a version, but not the base.
+    Sideways,
+}
+
+/// The identity that entry `ordinal` has in these tests.
+pub(crate) fn identity(ordinal: Ordinal) -> Option<[u8; 16]> {
+    blake3::hash(&ordinal.get().to_le_bytes()).as_bytes()[..16].try_into().ok()
+}
+
+/// The token counts that entry `ordinal` has in these tests.
+pub(crate) fn tokens(ordinal: Ordinal) -> Option<[u32; FIELDS]> {
+    Some([ordinal.get() % 97 + 1, ordinal.get() % 5])
+}
+
+/// A commit id that `seed` names.
+pub(crate) fn commit(seed: u64) -> CommitId {
+    let hash = blake3::hash(&seed.to_le_bytes());
+    CommitId::from_bytes(std::array::from_fn(|at| hash.as_bytes()[at]))
+}
+
+impl Model {
+    /// Adds a version: `fresh` new entries, the dead ones of `revived` and the live ones of `retracted`, and one fresh
+    /// document row in place of one that lives.
+    pub(crate) fn version(
+        &mut self,
+        base: Option<VersionId>,
+        link: Link,
+        fresh: u32,
+        revived: &[u32],
+        retracted: &[u32],
+    ) -> NewVersion {
+        self.epoch += 1;
+        let number = self.versions.len() as u64;
+        let before = base.map(|base| self.versions[base.get() as usize].clone());
+        let (mut entries, mut documents) =
+            before.as_ref().map(|plain| (plain.entries.clone(), plain.documents.clone())).unwrap_or_default();
+        let alive_before = entries.clone();
+        let mut changes = Changes::default();
+
+        changes.entries.retracted = retracted.iter().filter(|ordinal| alive_before.contains(ordinal)).collect();
+        let revived = revived.iter().filter(|ordinal| **ordinal < self.used[0] && !alive_before.contains(ordinal));
+        changes.entries.inserted = revived.copied().chain(self.used[0]..self.used[0] + fresh).collect();
+        self.used[0] += fresh;
+        entries.retain(|ordinal| !changes.entries.retracted.contains(*ordinal));
+        entries.extend(&changes.entries.inserted);
+        if fresh > 0 {
+            changes.documents.retracted = documents.pop_first().into_iter().collect();
+            changes.documents.inserted.insert(self.used[1]);
+            documents.insert(self.used[1]);
+            self.used[1] += 1;
+        }
+
+        let same_rules = before.as_ref().map_or([0; 16], |plain| plain.stated.fingerprint);
+        let mut other_rules = same_rules;
+        other_rules[0] = other_rules[0].wrapping_add(1);
+        let (commit_id, parent, fingerprint) = match (link, &before) {
+            (Link::Parent, before) => (commit(number), before.as_ref().map(|plain| plain.stated.commit), same_rules),
+            (Link::Again, Some(plain)) => (plain.stated.commit, plain.stated.parent, other_rules),
+            (Link::Sideways, Some(_)) => (commit(number), Some(commit(0)), same_rules),
+            _ => (commit(number), Some(commit(number + 1_000_000)), same_rules),
+        };
+        let ordinals = || entries.iter().map(|&ordinal| Ordinal::new(ordinal));
+        let identities: Vec<[u8; 16]> = ordinals().filter_map(identity).collect();
+        let mut live_tokens = [0; FIELDS];
+        for counts in ordinals().filter_map(tokens) {
+            live_tokens.iter_mut().zip(counts).for_each(|(sum, count)| *sum += u64::from(count));
+        }
+        let stated = NewVersion {
+            epoch: Epoch::new(self.epoch),
+            source: SourceId::new(0),
+            commit: commit_id,
+            parent,
+            base,
+            base_is_parent: link == Link::Parent,
+            time: 1_764_000_000 + number as i64 * 977 - (number as i64 % 3) * 5000,
+            live_tokens,
+            digest: Digest::of(&identities),
+            fingerprint,
+            model: [7; 16],
+            changes,
+        };
+        self.versions.push(Plain { stated: stated.clone(), entries, documents });
+        stated
+    }
+
+    /// Moves a view, or lets it go.
+    pub(crate) fn view(&mut self, view: ViewId, version: Option<VersionId>) -> Record {
+        let epoch = Epoch::new(self.epoch);
+        match version {
+            Some(version) => {
+                self.views.insert(view, version);
+                Record::View { epoch, view, version }
+            }
+            None => {
+                self.views.remove(&view);
+                Record::ViewGone { epoch, view }
+            }
+        }
+    }
+
+    /// Returns what the archive should say of an entry.
+    pub(crate) fn introduced(&self, version: VersionId, ordinal: u32) -> Introduced {
+        let plain = &self.versions[version.get() as usize];
+        if !plain.entries.contains(&ordinal) {
+            return Introduced::Absent;
+        }
+        let before = plain.stated.base.map(|base| (base, &self.versions[base.get() as usize]));
+        match before {
+            Some((base, before))
+                if before.entries.contains(&ordinal)
+                    && (plain.stated.base_is_parent || before.stated.commit == plain.stated.commit) =>
+            {
+                self.introduced(base, ordinal)
+            }
+            Some((_, before)) if before.entries.contains(&ordinal) => Introduced::Before(version),
+            _ if plain.stated.base_is_parent => Introduced::At(version),
+            _ => Introduced::Before(version),
+        }
+    }
+
+    /// Fails unless the archive answers everything as this model does.
+    pub(crate) fn check(&self, archive: &Archive) {
+        assert_eq!(archive.versions().len(), self.versions.len());
+        assert_eq!(archive.views().map(|(view, head)| (view, head.version)).collect::<BTreeMap<_, _>>(), self.views);
+        let (mut used_entries, mut used_documents) = (0, 0);
+        for (plain, version) in self.versions.iter().zip(archive.versions()) {
+            let stated = &plain.stated;
+            let bitmaps = archive.bitmaps(version.id).expect("every version has bitmaps");
+            assert!(bitmaps.entries.iter().eq(plain.entries.iter().copied()), "entries of version {}", version.id);
+            assert!(bitmaps.documents.iter().eq(plain.documents.iter().copied()), "documents of {}", version.id);
+            assert_eq!(archive.changes(version.id).expect("every version has changes"), stated.changes);
+            let expected = Version {
+                id: version.id,
+                epoch: stated.epoch,
+                source: stated.source,
+                commit: stated.commit,
+                parent: stated.parent,
+                base: stated.base,
+                base_is_parent: stated.base_is_parent,
+                time: stated.time,
+                statistics: Statistics {
+                    live_entries: plain.entries.len() as u64,
+                    live_tokens: stated.live_tokens,
+                    live_documents: plain.documents.len() as u64,
+                },
+                digest: stated.digest,
+                fingerprint: stated.fingerprint,
+                model: stated.model,
+                entries: moved(&stated.changes.entries),
+                documents: moved(&stated.changes.documents),
+                bytes: version.bytes,
+            };
+            assert_eq!(*version, expected);
+            used_entries = used_entries.max(stated.changes.entries.inserted.max().map_or(0, |last| last + 1));
+            used_documents = used_documents.max(stated.changes.documents.inserted.max().map_or(0, |last| last + 1));
+            let newest = self.versions.iter().rposition(|other| other.stated.commit == stated.commit);
+            assert_eq!(
+                archive.by_commit(stated.source, stated.commit).map(|found| found.get() as usize),
+                newest,
+                "the newest version of a commit wins"
+            );
+        }
+        assert_eq!((archive.used_entries(), archive.used_documents()), (used_entries, used_documents));
+        let Some(last) = archive.versions().last() else { return };
+        let ordinals: Vec<Ordinal> = (0..used_entries + 2).map(Ordinal::new).collect();
+        let expected: Vec<Introduced> =
+            ordinals.iter().map(|ordinal| self.introduced(last.id, ordinal.get())).collect();
+        assert_eq!(archive.introduced(last.id, &ordinals).expect("the version is there"), expected);
+        let first = &self.versions[0].entries;
+        let (from, to): (RoaringBitmap, RoaringBitmap) =
+            (first.iter().collect(), self.versions[last.id.get() as usize].entries.iter().collect());
+        let diff = archive.diff(VersionId::new(0), last.id).expect("both versions are there");
+        assert_eq!(diff, Delta { inserted: &to - &from, retracted: &from - &to });
+    }
+}
+
+fn moved(delta: &Delta) -> Moved {
+    Moved { inserted: delta.inserted.len(), retracted: delta.retracted.len() }
+}
