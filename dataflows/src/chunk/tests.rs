@@ -1,0 +1,467 @@
+//! The promises of cutting: everything is covered, nothing is too large, an edit moves what it touches.
+
+use super::cut::HARD_CAP;
+use super::*;
+use crate::data::TextHash;
+use crate::rules::Rules;
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Instant;
+
+fn chunks(path: &str, text: &str) -> Vec<TextChunk> {
+    let rules = Rules::built_in();
+    chunk(rules.rule(rules.for_path(&path.into())), text)
+}
+
+/// Asserts what holds for the chunks of any text.
+fn check_cover(path: &str, text: &str, chunks: &[TextChunk]) {
+    let mut at = 0;
+    for TextChunk { chunk, text: slice } in chunks {
+        let start = at + text[at..].find(slice.as_str()).expect("chunks are slices in order");
+        assert!(text[at..start].trim().is_empty(), "{path}: only blank text lies between chunks");
+        assert!(!slice.trim().is_empty(), "{path}: no chunk is blank");
+        assert!(slice.len() <= HARD_CAP, "{path}: a chunk has {} bytes", slice.len());
+        assert_eq!(chunk.text, TextHash::of(slice));
+        let first = text[..start].matches('\n').count() + 1;
+        let last = first + slice.matches('\n').count();
+        assert_eq!((chunk.lines.first as usize, chunk.lines.last as usize), (first, last), "{path}");
+        at = start + slice.len();
+    }
+    assert!(text[at..].trim().is_empty(), "{path}: the end is covered");
+}
+
+/// Returns how many chunks an edit takes away and brings, lines apart.
+fn moved(before: &[TextChunk], after: &[TextChunk]) -> (usize, usize) {
+    let mut counts: BTreeMap<(&str, &str, &str), i64> = BTreeMap::new();
+    for (chunks, sign) in [(before, -1), (after, 1)] {
+        for TextChunk { chunk, text } in chunks {
+            *counts.entry((&chunk.symbol, &chunk.name, text)).or_default() += sign;
+        }
+    }
+    let sum = |sign: i64| counts.values().map(|count| (count * sign).max(0)).sum::<i64>();
+    (sum(-1) as usize, sum(1) as usize)
+}
+
+/// A small generator with a fixed seed: SplitMix64.
+struct Words(u64);
+
+impl Words {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        super::cut::hash(&self.0.to_le_bytes())
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn word(&mut self) -> &'static str {
+        const WORDS: [&str; 24] = [
+            "entity", "world", "render", "pass", "buffer", "query", "node", "light", "shadow", "mesh", "frame", "task",
+            "system", "index", "spawn", "view", "camera", "asset", "handle", "layer", "vertex", "state", "graph",
+            "time",
+        ];
+        WORDS[self.below(24) as usize]
+    }
+
+    fn sentence(&mut self) -> String {
+        let words: Vec<&str> = (0..4 + self.below(12)).map(|_| self.word()).collect();
+        format!("The {} {}.", words.join(" "), self.below(1000))
+    }
+
+    fn statement(&mut self, indent: usize) -> String {
+        let (a, b, number) = (self.word(), self.word(), self.below(100_000));
+        format!("{:indent$}let {a}_{number} = {b}({number});\n", "")
+    }
+}
+
+fn rust_file(words: &mut Words, items: usize) -> String {
+    let mut text = String::from("//! A file.\n\nuse std::fmt;\nuse std::mem;\n\n");
+    for number in 0..items {
+        let (name, lines) = (words.word(), 1 + words.below(30));
+        match words.below(5) {
+            0 => writeln!(text, "const {}_{number}: u32 = {};", name.to_uppercase(), words.below(99)).unwrap(),
+            1 => {
+                writeln!(text, "\nimpl {name}{number} {{").unwrap();
+                for member in 0..3 {
+                    writeln!(text, "    /// {}\n    fn {name}_{member}(&self) {{", words.sentence()).unwrap();
+                    (0..lines).for_each(|_| text.push_str(&words.statement(8)));
+                    text.push_str("    }\n\n");
+                }
+                text.push_str("}\n\n");
+            }
+            _ => {
+                writeln!(text, "\n/// {}\npub fn {name}_{number}() {{", words.sentence()).unwrap();
+                (0..lines).for_each(|_| text.push_str(&words.statement(4)));
+                text.push_str("}\n\n");
+            }
+        }
+    }
+    text
+}
+
+fn python_file(words: &mut Words, items: usize) -> String {
+    let mut text = String::from("import os\nimport sys\n\n");
+    for number in 0..items {
+        let (name, lines) = (words.word(), 1 + words.below(20));
+        writeln!(text, "def {name}_{number}(x):\n    \"\"\"{}\"\"\"", words.sentence()).unwrap();
+        for _ in 0..lines {
+            writeln!(text, "    {}_{} = {}", words.word(), words.below(9999), words.below(9999)).unwrap();
+        }
+        text.push_str("\n\n");
+    }
+    text
+}
+
+fn cpp_file(words: &mut Words, items: usize) -> String {
+    let mut text = String::from("#pragma once\n#include <vector>\n\nnamespace engine {\n\n");
+    for number in 0..items {
+        let (name, lines) = (words.word(), 1 + words.below(20));
+        if words.below(3) == 0 {
+            writeln!(text, "class {name}{number} {{\npublic:").unwrap();
+            (0..lines).for_each(|n| writeln!(text, "    int {}_{n} = {};", words.word(), words.below(999)).unwrap());
+            text.push_str("};\n\n");
+        } else {
+            writeln!(text, "// {}\nvoid {name}_{number}(int x)\n{{", words.sentence()).unwrap();
+            for _ in 0..lines {
+                writeln!(text, "    {}({});", words.word(), words.below(99_999)).unwrap();
+            }
+            text.push_str("}\n\n");
+        }
+    }
+    text + "}\n"
+}
+
+fn markdown_file(words: &mut Words, items: usize) -> String {
+    let mut text = String::from("# Guide\n\n");
+    for number in 0..items {
+        writeln!(text, "## Section {} {number}\n", words.word()).unwrap();
+        for _ in 0..1 + words.below(6) {
+            for _ in 0..1 + words.below(5) {
+                writeln!(text, "{}", words.sentence()).unwrap();
+            }
+            text.push('\n');
+        }
+        if words.below(4) == 0 {
+            writeln!(text, "```rust\n# not a heading\n{}```\n", words.statement(0)).unwrap();
+        }
+    }
+    text
+}
+
+fn prose_file(words: &mut Words, items: usize) -> String {
+    let mut text = String::new();
+    for _ in 0..items {
+        for _ in 0..1 + words.below(8) {
+            writeln!(text, "{}", words.sentence()).unwrap();
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A text of about `items` parts for one of the ways of cutting.
+fn file(path: &str, seed: u64, items: usize) -> String {
+    let words = &mut Words(seed);
+    match path {
+        "a.rs" => rust_file(words, items),
+        "a.py" => python_file(words, items),
+        "a.cpp" => cpp_file(words, items),
+        "a.md" => markdown_file(words, items),
+        "wall.txt" => (0..items * 10).map(|_| words.sentence() + "\n").collect(),
+        "giant.rs" => {
+            let body: String = (0..items * 10).map(|_| words.statement(4)).collect();
+            format!("fn main() {{\n{body}}}\n")
+        }
+        "table.c" => {
+            let rows: String =
+                (0..items * 10).map(|_| format!("    {}, {},\n", words.next(), words.below(9))).collect();
+            format!("static const long table[] = {{\n{rows}}};\n")
+        }
+        "a.json" => {
+            let rows: String =
+                (0..items * 4).map(|n| format!("  \"{}{n}\": {},\n", words.word(), words.below(99_999))).collect();
+            format!("{{\n{rows}  \"end\": 0\n}}\n")
+        }
+        _ => prose_file(words, items),
+    }
+}
+
+const KINDS: [&str; 9] = ["a.rs", "a.py", "a.cpp", "a.md", "a.txt", "wall.txt", "giant.rs", "table.c", "a.json"];
+
+/// Returns `text` with a number in its `index`-th line changed, or nothing if the line has none.
+fn edit(text: &str, index: usize, number: u64) -> Option<String> {
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let line = lines[index];
+    let end = line.rfind(|c: char| c.is_ascii_digit())? + 1;
+    let changed = format!("{}{number}{}", &line[..end], &line[end..]);
+    lines[index] = &changed;
+    Some(lines.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever is written or broken, the text is covered.
+    #[test]
+    fn chunks_cover_the_text(kind in 0..KINDS.len(), seed: u64, from in 0_usize..100, count in 0_usize..30, noise in "[{}()\"'#`/*\n a-zé]{0,60}") {
+        let path = KINDS[kind];
+        let text = file(path, seed, 20);
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let from = from.min(lines.len());
+        let to = (from + count).min(lines.len());
+        let broken = lines[..from].concat() + &noise + &lines[to..].concat();
+        for text in [&text, &broken, &noise] {
+            check_cover(path, text, &chunks(path, text));
+        }
+    }
+
+    #[test]
+    fn lines_on_top_move_no_other_chunk(kind in 0..KINDS.len(), seed: u64, count in 1_usize..50) {
+        let path = KINDS[kind];
+        let text = file(path, seed, 100);
+        let comment = match path { "a.py" => "# x\n", "a.md" | "a.txt" | "wall.txt" | "a.json" => "x\n", _ => "// x\n" };
+        let longer = comment.repeat(count) + "\n" + &text;
+        let (before, after) = (chunks(path, &text), chunks(path, &longer));
+        let (gone, new) = moved(&before, &after);
+        prop_assert!(gone <= 1 && new <= 2, "{path}: {gone} gone, {new} new");
+        for (chunk, shifted) in before.iter().rev().zip(after.iter().rev()).take(before.len() - 2) {
+            prop_assert_eq!(&chunk.text, &shifted.text);
+            prop_assert_eq!(chunk.chunk.lines.first as usize + count + 1, shifted.chunk.lines.first as usize);
+        }
+    }
+}
+
+/// One changed line changes the chunk it is in, and at most one beside it.
+///
+/// The rare exception is a line whose border was a cut and whose neighbours must be cut anew. Over all kinds of text and
+/// every tenth line it stays under one edit in two hundred, and within three chunks.
+#[test]
+fn one_line_in_four_thousand_changes_two_chunks() {
+    let mut worst = 0;
+    let (mut edits, mut beyond) = (0, 0);
+    for path in KINDS {
+        let mut text = String::new();
+        let mut items = 100;
+        while text.lines().count() < 4_000 {
+            text = file(path, 7, items);
+            items += items / 2;
+        }
+        let before = chunks(path, &text);
+        let mut histogram = BTreeMap::new();
+        for index in (0..4_000).step_by(40) {
+            let Some(changed) = edit(&text, index, index as u64) else { continue };
+            let (gone, new) = moved(&before, &chunks(path, &changed));
+            edits += 1;
+            beyond += usize::from(gone.max(new) > 2);
+            worst = worst.max(gone.max(new));
+            *histogram.entry((gone, new)).or_insert(0) += 1;
+        }
+        eprintln!("{path}: {} chunks of {} bytes, {histogram:?}", before.len(), text.len() / before.len());
+    }
+    assert!(
+        beyond * 200 <= edits && worst <= 3,
+        "{beyond} of {edits} edits move more than two chunks, at most {worst}"
+    );
+}
+
+#[test]
+fn long_lines_are_cut_by_content_and_find_their_cuts_again() {
+    let words = &mut Words(3);
+    let prose: String = (0..3_000).map(|_| words.sentence() + " ").collect();
+    let minified: String = (0..9_000).map(|_| format!("{}({});", words.word(), words.below(9_999))).collect();
+    let blob: String = (0..12_000).map(|_| format!("{:x}", words.next())).collect();
+    for (path, text) in [("a.txt", prose), ("a.js", minified), ("a.bin", blob)] {
+        let before = chunks(path, &text);
+        check_cover(path, &text, &before);
+        assert!(before.len() > text.len() / 2_500);
+        for at in (1..50).map(|step| text.len() / 50 * step) {
+            let changed = format!("{}inserted words, {}", &text[..at], &text[at..]);
+            let (gone, new) = moved(&before, &chunks(path, &changed));
+            assert!(gone <= 3 && new <= 3, "{path}: {gone} gone, {new} new");
+        }
+    }
+}
+
+#[test]
+fn a_line_that_makes_an_item_too_long_splits_it_in_two() {
+    let words = &mut Words(5);
+    let mut body = String::new();
+    let mut counts = Vec::new();
+    for _ in 0..200 {
+        body.push_str(&words.statement(4));
+        counts.push(chunks("a.rs", &format!("fn a() {{\n{body}}}\n")).len());
+    }
+    assert!(counts.windows(2).all(|pair| pair[1].abs_diff(pair[0]) <= 1), "{counts:?}");
+    assert_eq!(counts[40], 1, "an item under the limit is whole");
+}
+
+#[test]
+fn hostile_text_is_cut_in_time() {
+    let size = 1 << 20;
+    let texts = [
+        "{".repeat(size),
+        "#".repeat(size),
+        "x".repeat(size),
+        "\n".repeat(500_000),
+        "a\n".repeat(500_000),
+        "(".repeat(size),
+        "[".repeat(size),
+        "<".repeat(size),
+        "> ".repeat(size / 2),
+        "# a\n".repeat(size / 4),
+        "impl A {\n".repeat(size / 9),
+        "namespace a {".repeat(size / 13),
+        "/*".repeat(size / 2),
+        "\"".repeat(size),
+        "```\n".repeat(size / 4),
+        "#if X\n".repeat(size / 6),
+        "fn a() {}".repeat(size / 9),
+        "- ".repeat(size / 2),
+        "*a_".repeat(size / 3),
+        "[a](".repeat(size / 4),
+        "class A:\n ".repeat(size / 10),
+        "U\u{3000}".repeat(size / 4),
+        "UCLASS(".repeat(size / 7),
+        " ".repeat(size),
+        "ß".repeat(size / 2),
+    ];
+    let mut slowest = (0.0, String::new());
+    for text in texts {
+        for path in ["a.rs", "a.c", "a.cpp", "a.py", "a.md", "a.txt", "a.json"] {
+            let start = Instant::now();
+            let found = chunks(path, &text);
+            let seconds = start.elapsed().as_secs_f64();
+            if seconds > 0.3 {
+                eprintln!("{path} {:?} {seconds:.2}s", text.chars().take(5).collect::<String>());
+            }
+            if seconds > slowest.0 {
+                slowest = (seconds, format!("{path} {:?}", text.chars().take(8).collect::<String>()));
+            }
+            assert!(found.iter().all(|chunk| chunk.text.len() <= HARD_CAP && !chunk.text.trim().is_empty()));
+        }
+    }
+    assert!(slowest.0 < 5.0, "{slowest:?}");
+}
+
+/// Shows each chunk as its lines, symbol, name and the first words of its text.
+fn check(path: &str, text: &str, expected: Expect) {
+    let mut shown = String::new();
+    for TextChunk { chunk, text } in chunks(path, text) {
+        let head: String = text.chars().take(20).collect();
+        let (first, last) = (chunk.lines.first, chunk.lines.last);
+        writeln!(shown, "{first}-{last} {:?} {:?} {head:?}", chunk.symbol, chunk.name).unwrap();
+    }
+    expected.assert_eq(&shown);
+}
+
+#[test]
+fn sections_are_named_by_their_headings() {
+    let text = "\
+---
+title: Guide
+---
+
+Before any heading.
+
+# Guide to `ECS`
+
+## Queries
+
+One.
+
+```sh
+# no heading
+```
+
+Setext
+------
+
+Two.
+
+### Deep
+
+> # quoted
+
+## Last
+";
+    check("a.md", text, expect![[r####"
+        1-5 "" "" "---\ntitle: Guide\n---"
+        7-15 "" "Guide to ECS > Queries" "# Guide to `ECS`\n\n##"
+        17-20 "" "Guide to ECS > Setext" "Setext\n------\n\nTwo."
+        22-24 "" "Guide to ECS > Setext > Deep" "### Deep\n\n> # quoted"
+        26-26 "" "Guide to ECS > Last" "## Last"
+    "####]]);
+}
+
+#[test]
+fn small_pieces_share_a_chunk_and_items_do_not() {
+    let text = "\
+use a;
+use b;
+
+const A: u32 = 1;
+const B: u32 = 2;
+
+fn f() {}
+
+const C: u32 = 3;
+
+impl X {
+    fn g() {}
+    fn h() {}
+}
+";
+    check("a.rs", text, expect![[r#""#]]);
+}
+
+#[test]
+fn a_long_item_continues_under_its_symbol_alone() {
+    let words = &mut Words(11);
+    let body: String = (0..150).map(|_| words.statement(8)).collect();
+    let text = format!("impl World {{\n    pub fn spawn(&mut self, n: u32) {{\n{body}    }}\n}}\n");
+    check("a.rs", &text, expect![[r#"
+        1-26 "World::spawn" "pub fn spawn(&mut self, n: u32)" "impl World {\n    pub"
+        27-70 "World::spawn" "World::spawn" "        let mesh_822"
+        71-88 "World::spawn" "World::spawn" "        let graph_37"
+        89-107 "World::spawn" "World::spawn" "        let query_68"
+        108-154 "World::spawn" "World::spawn" "        let spawn_42"
+    "#]]);
+}
+
+/// Measures a corpus: `TIDEMILL_CORPUS=folder cargo test --release corpus -- --ignored --nocapture`.
+#[test]
+#[ignore = "measures a folder that the environment names"]
+fn corpus() {
+    let root = std::env::var_os("TIDEMILL_CORPUS").expect("TIDEMILL_CORPUS names a folder");
+    let rules = Rules::built_in();
+    let mut folders = vec![std::path::PathBuf::from(root)];
+    let mut totals: BTreeMap<String, (usize, usize, usize, f64)> = BTreeMap::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() && !path.is_symlink() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.to_string_lossy().into_owned();
+            let rule = rules.rule(rules.for_path(&name.as_str().into()));
+            let Ok(text) = crate::clean::clean(rule, &std::fs::read(&path).unwrap_or_default()) else { continue };
+            let start = Instant::now();
+            let found = chunk(rule, &text);
+            let seconds = start.elapsed().as_secs_f64();
+            check_cover(&name, &text, &found);
+            let total = totals.entry(format!("{}/{}", rule.chunker(), rule.language())).or_default();
+            *total = (total.0 + 1, total.1 + text.len(), total.2 + found.len(), total.3 + seconds);
+        }
+    }
+    for (kind, (files, bytes, chunks, seconds)) in totals {
+        let speed = bytes as f64 / 1e6 / seconds;
+        eprintln!(
+            "{kind:20} {files:6} files {bytes:10} bytes {chunks:7} chunks of {:5} {speed:6.1} MB/s",
+            bytes / chunks.max(1)
+        );
+    }
+}
