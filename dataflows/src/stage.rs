@@ -32,10 +32,10 @@ use timely::dataflow::operators::generic::Operator;
 use timely::scheduling::SyncActivator;
 
 /// The graph's time: an [`Epoch`]'s number.
-pub type Time = u64;
+pub(crate) type Time = u64;
 
 /// One expensive stage: how to tell that a result is known, and how to make it.
-pub trait Task<K>: Send + Sync + 'static {
+pub(crate) trait Task<K>: Send + Sync + 'static {
     /// Returns the stage's name in the receipt of the work.
     fn name(&self) -> StageName;
     /// Returns whether the memo holds the result of this input.
@@ -50,7 +50,7 @@ pub trait Task<K>: Send + Sync + 'static {
 
 /// A bounded pool of threads beside the dataflow's workers; it ends when its last handle is dropped.
 #[derive(Clone)]
-pub struct Pool {
+pub(crate) struct Pool {
     jobs: crossbeam_channel::Sender<Box<dyn FnOnce() + Send>>,
     threads: usize,
 }
@@ -60,7 +60,7 @@ impl Pool {
     ///
     /// # Errors
     /// Where the operating system gives no thread.
-    pub fn start(threads: usize) -> std::io::Result<Self> {
+    pub(crate) fn start(threads: usize) -> std::io::Result<Self> {
         let threads = threads.max(1);
         let (jobs, queue) = crossbeam_channel::unbounded::<Box<dyn FnOnce() + Send>>();
         for index in 0..threads {
@@ -74,7 +74,7 @@ impl Pool {
 }
 
 /// Delays every update until the memo holds the result of its input.
-pub fn asynchronous<'s, K, T>(
+pub(crate) fn asynchronous<'s, K, T>(
     input: VecCollection<'s, Time, K>,
     task: Arc<T>,
     pool: Pool,

@@ -1,14 +1,14 @@
 //! The graph against the reference: after any sequence of edits, in any number of views and workers, what the graph
 //! holds is what the reference computes from nothing, and the calls are the distinct inputs that were new.
 
-use super::{EpochDone, Mill, MillParts, MillThreads};
-use crate::data::{
+use dataflows::data::{
     ContentId, Document, DocumentPath, Entry, Epoch, FileChange, FileMode, FileState, Hasher, Outcome, StageName, View,
 };
-use crate::embed::HashEmbedder;
-use crate::memo::{Content, Contents, Memo, MemoryMemo, ReadError};
-use crate::reference::{self, Inputs};
-use crate::rules::Rules;
+use dataflows::embed::HashEmbedder;
+use dataflows::memo::{Content, Contents, Memo, MemoryMemo, ReadError};
+use dataflows::reference::{self, Inputs};
+use dataflows::rules::Rules;
+use dataflows::run::{EpochDone, Mill, MillParts, MillThreads};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, mpsc};

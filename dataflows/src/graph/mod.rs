@@ -31,7 +31,7 @@ mod modules;
 mod sink;
 mod vectors;
 
-pub use sink::Gathered;
+pub(crate) use sink::Gathered;
 
 use crate::data::{Document, Entry, File, View};
 use crate::embed::Embedder;
@@ -48,24 +48,24 @@ use timely::dataflow::ProbeHandle;
 
 /// What the graph's stages work with.
 #[derive(Clone)]
-pub struct Parts {
+pub(crate) struct Parts {
     /// Which path is cleaned and cut how.
-    pub rules: Arc<Rules>,
+    pub(crate) rules: Arc<Rules>,
     /// Where results are remembered.
-    pub memo: Arc<dyn Memo>,
+    pub(crate) memo: Arc<dyn Memo>,
     /// Where contents come from.
-    pub contents: Arc<dyn Contents>,
+    pub(crate) contents: Arc<dyn Contents>,
     /// The model that embeds.
-    pub embedder: Arc<dyn Embedder>,
+    pub(crate) embedder: Arc<dyn Embedder>,
     /// Where the work is written down.
-    pub ledger: Arc<Ledger>,
+    pub(crate) ledger: Arc<Ledger>,
     /// The threads on which the expensive stages run.
-    pub pool: Pool,
+    pub(crate) pool: Pool,
 }
 
 /// A row that came to life or died in a view.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub enum Row {
+pub(crate) enum Row {
     /// An entry of the indexes.
     Entry(View, Entry),
     /// A file, and what became of it.
@@ -73,7 +73,7 @@ pub enum Row {
 }
 
 /// Builds the graph over `files`; what it puts out is gathered by epoch in the returned handle of worker 0.
-pub fn build<'s>(
+pub(crate) fn build<'s>(
     files: VecCollection<'s, Time, File>,
     parts: &Parts,
     probe: &ProbeHandle<Time>,

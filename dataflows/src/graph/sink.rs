@@ -20,11 +20,11 @@ use timely::dataflow::operators::generic::Operator;
 
 /// Changes by epoch, until they are taken.
 #[derive(Default)]
-pub struct Gathered(BTreeMap<Time, Vec<(Row, isize)>>);
+pub(crate) struct Gathered(BTreeMap<Time, Vec<(Row, isize)>>);
 
 impl Gathered {
     /// Returns the changes of an epoch that the probe has passed: sorted, consolidated, none for a quiet epoch.
-    pub fn take(&mut self, time: Time) -> Vec<(Row, isize)> {
+    pub(crate) fn take(&mut self, time: Time) -> Vec<(Row, isize)> {
         let mut changes = self.0.remove(&time).unwrap_or_default();
         consolidate(&mut changes);
         changes

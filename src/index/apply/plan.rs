@@ -184,7 +184,10 @@ impl Planner<'_> {
             commit: commit.commit,
             parent: commit.parent,
             base,
-            base_is_parent: commit.parent.is_none() || parent.is_some_and(|parent| self.is_current(parent)),
+            base_is_parent: match base {
+                None => commit.parent.is_none(),
+                Some(base) => parent == Some(base) && self.is_current(base),
+            },
             time: commit.time,
             live_tokens: tokens,
             digest,

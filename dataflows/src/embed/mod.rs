@@ -1,0 +1,76 @@
+//! What an embedding is, and what a model promises; the models themselves live at the edges.
+//!
+//! In: texts. Out: one [`Vector`] a text, or none where the model knows no word of it.
+//!
+//! **Invariant:** a vector is a function of (text, model) alone: never of the other texts in the batch, of the thread
+//! or of the time. Its sixteen-bit components *are* the vector: memo, index and hashes hold these very bits, so nothing
+//! is rounded twice and two stores can be compared byte for byte.
+//!
+//! A text without a known word has no vector. That is a case of its own and not a zero vector, which would have no
+//! direction and so no cosine. Where texts come from and where vectors are kept is left to others.
+
+mod hash;
+mod vector;
+
+pub use hash::HashEmbedder;
+pub use vector::Vector;
+
+use crate::data::Fingerprint;
+use std::error::Error;
+
+/// A model that turns texts into vectors.
+pub trait Embedder: Send + Sync {
+    /// Returns the name of everything that can change a vector: the model's files, the text preparation, the code.
+    fn fingerprint(&self) -> Fingerprint;
+
+    /// Returns the number of components of every vector.
+    fn dimensions(&self) -> usize;
+
+    /// Returns the model's name as `status` shows it.
+    fn name(&self) -> &str;
+
+    /// Returns the vector of each text as part of a corpus, in the order of `texts`, and `None` for a text without a
+    /// known word.
+    ///
+    /// # Errors
+    /// When the model cannot be loaded or cannot be run.
+    fn embed_documents(&self, texts: &[&str]) -> Result<Vec<Option<Vector>>, EmbedError>;
+
+    /// Returns the vector of a question, of length 1 and not rounded, and `None` for a text without a known word.
+    ///
+    /// # Errors
+    /// When the model cannot be loaded or cannot be run.
+    fn embed_query(&self, text: &str) -> Result<Option<Vec<f32>>, EmbedError>;
+}
+
+/// What went wrong on the way from a text to a vector.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmbedError {
+    /// A component is infinite or not a number.
+    #[error("component {position} of the vector is not finite; the model's output cannot be used")]
+    NotFinite {
+        /// The first such component, counted from 0.
+        position: usize,
+    },
+    /// Every component is zero, or there is none.
+    #[error("the vector has no direction: all of its {dimensions} components are zero")]
+    NoDirection {
+        /// How many components there are.
+        dimensions: usize,
+    },
+    /// Stored components are not those of a vector of length 1.
+    #[error("the stored vector has length {length} where 1 is expected; make it again from its text")]
+    NotUnit {
+        /// The length that was found.
+        length: f64,
+    },
+    /// The model cannot be loaded or run.
+    #[error("the model `{model}` cannot be used")]
+    Model {
+        /// The model's name.
+        model: String,
+        /// What stopped it.
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
