@@ -13,6 +13,8 @@
 pub mod directory;
 mod events;
 pub mod git;
+#[cfg(test)]
+mod testing;
 
 use dataflows::data::{ContentId, DocumentPath};
 use snapshots::CommitId;

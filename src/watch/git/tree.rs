@@ -19,7 +19,7 @@ use snapshots::CommitId;
 use std::cmp::Ordering;
 
 /// Deepest nesting of folders: git's own default for `core.maxTreeDepth` (Documentation/config/core.txt).
-const MAX_DEPTH: usize = 2_048;
+pub(super) const MAX_DEPTH: usize = 2_048;
 /// Most bytes of paths, and a fixed cost an entry, that a walk may meet; some twenty million files of usual names.
 const MAX_WALK_BYTES: u64 = 4 << 30;
 /// What an entry costs beside its path.
