@@ -31,7 +31,7 @@ pub struct EventState {
 type Handler = dyn Fn(Result<&Event, &notify::Error>) + Send + Sync;
 
 /// A kernel watcher with its health.
-pub struct Events {
+pub(super) struct Events {
     watcher: Option<RecommendedWatcher>,
     shared: Arc<Shared>,
     /// Held by the watcher's closure too; alone here, it says that the watcher's thread is gone.
@@ -49,7 +49,7 @@ impl Events {
     ///
     /// It never fails: where the system grants no watcher, [`Self::state`] says so.
     #[must_use]
-    pub fn start(handler: impl Fn(Result<&Event, &notify::Error>) + Send + Sync + 'static) -> Self {
+    pub(super) fn start(handler: impl Fn(Result<&Event, &notify::Error>) + Send + Sync + 'static) -> Self {
         let shared = Arc::new(Shared {
             wake: Notify::new(),
             state: Mutex::new(EventState::default()),
@@ -63,17 +63,17 @@ impl Events {
     /// Watches one folder, without those inside it; a folder that is watched already stays so.
     ///
     /// Returns whether it is watched now. A folder that is gone is no failure of the watcher.
-    pub fn watch(&mut self, folder: &Path) -> bool {
+    pub(super) fn watch(&mut self, folder: &Path) -> bool {
         self.add(folder, RecursiveMode::NonRecursive)
     }
 
     /// Watches a folder with all that is inside it, or comes to be.
-    pub fn watch_all(&mut self, folder: &Path) -> bool {
+    pub(super) fn watch_all(&mut self, folder: &Path) -> bool {
         self.add(folder, RecursiveMode::Recursive)
     }
 
     /// Starts the watcher again if its thread died; returns whether it did, and so whether folders must be added anew.
-    pub fn revive(&mut self) -> bool {
+    pub(super) fn revive(&mut self) -> bool {
         if self.watcher.is_some() && Arc::strong_count(&self.alive) > 1 {
             return false;
         }
@@ -85,25 +85,20 @@ impl Events {
     }
 
     /// Forgets the warning, before all folders are added again.
-    pub fn clear_warning(&self) {
+    pub(super) fn clear_warning(&self) {
         if self.watcher.is_some() {
             self.shared.lock().warning = None;
         }
     }
 
     /// Waits for the next event; events that came while nobody waited count as one.
-    pub async fn event(&self) {
+    pub(super) async fn event(&self) {
         self.shared.wake.notified().await;
-    }
-
-    /// Wakes whoever waits, as an event would.
-    pub fn wake(&self) {
-        self.shared.wake.notify_one();
     }
 
     /// Returns how well events arrive.
     #[must_use]
-    pub fn state(&self) -> EventState {
+    pub(super) fn state(&self) -> EventState {
         self.shared.lock().clone()
     }
 

@@ -20,7 +20,8 @@ use dataflows::data::{ContentId, DocumentPath};
 use snapshots::CommitId;
 use std::collections::BTreeMap;
 
-pub use events::{EventState, Events};
+pub use events::EventState;
+use events::Events;
 
 /// What kind of thing stands at a path.
 ///

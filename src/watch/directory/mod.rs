@@ -105,9 +105,10 @@ impl DirectorySource {
         let failed = |source| DirectoryError::Root { path: path.to_owned(), source };
         // Events carry real paths, so the root is made one first.
         let root = path.canonicalize().map_err(failed)?;
-        std::fs::read_dir(&root).map_err(failed)?;
         let filter = Filter::new(&root, options)?;
-        Ok(Self { root, filter, readings: Arc::new(Readings::default()) })
+        let source = Self { root, filter, readings: Arc::new(Readings::default()) };
+        source.check_root()?;
+        Ok(source)
     }
 
     /// Returns the directory's real path.

@@ -59,11 +59,17 @@ impl DirectorySource {
 
     /// As [`Self::scan`], and calls `on_folder` with every folder right before it is listed.
     pub(super) fn scan_all(&self, on_folder: &mut dyn FnMut(&Path)) -> Result<Scan, DirectoryError> {
-        let failed = |source| DirectoryError::Root { path: self.root.clone(), source };
-        std::fs::read_dir(&self.root).map_err(failed)?;
+        self.check_root()?;
         let mut walk = Walk { source: self, matcher: self.filter.matcher(), found: Scan::default() };
         walk.folders(PathBuf::new(), on_folder)?;
+        self.check_root()?;
         Ok(walk.found)
+    }
+
+    /// Fails where the root cannot be listed, so that its absence is never taken for an empty directory.
+    pub(super) fn check_root(&self) -> Result<(), DirectoryError> {
+        let failed = |source| DirectoryError::Root { path: self.root.clone(), source };
+        std::fs::read_dir(&self.root).map(drop).map_err(failed)
     }
 
     /// Starts a run of looks at single paths that share the ignore files as they are now.

@@ -161,10 +161,9 @@ impl DirectoryWatcher {
     }
 
     fn look_at(&mut self, paths: BTreeSet<DocumentPath>) -> Result<Vec<FileChange>, DirectoryError> {
-        let mut before = BTreeMap::new();
+        let mut found: Vec<(DocumentPath, Scan)> = Vec::new();
         let mut walked: BTreeSet<DocumentPath> = BTreeSet::new();
-        let source = self.source.clone();
-        let mut look = source.look();
+        let mut look = self.source.look();
         for path in paths {
             // A changed ignore file changes its whole folder.
             let path = if is_ignore_file(path.file_name()) { DocumentPath::new(path.folder()) } else { path };
@@ -175,10 +174,17 @@ impl DirectoryWatcher {
             let (scan, is_folder) = look.at(&path, &mut |folder| {
                 events.watch(folder);
             })?;
-            self.replace(Some(&path), scan, &mut before);
             if is_folder {
-                walked.insert(path);
+                walked.insert(path.clone());
             }
+            found.push((path, scan));
+        }
+        // Nothing is taken over before all is read, and all was read while the root was there: else a failure on the
+        // way would swallow changes, and a disk that is taken away would look like a deletion.
+        self.source.check_root()?;
+        let mut before = BTreeMap::new();
+        for (path, scan) in found {
+            self.replace(Some(&path), scan, &mut before);
         }
         Ok(self.differences(before))
     }
