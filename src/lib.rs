@@ -1,1 +1,3 @@
 //! tidemill keeps a hybrid index in step with every commit.
+
+pub mod watch;

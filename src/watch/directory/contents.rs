@@ -1,0 +1,58 @@
+//! The bytes behind a content id of a directory.
+//!
+//! In: a content id and a limit. Out: the bytes, checked against the id.
+//!
+//! **Invariant:** bytes are given only if they hash to the id that was asked for: what the stash holds was hashed when
+//! it went in, and what is read from disk again is hashed again. A file that changed meanwhile is [`ReadError::Changed`],
+//! and its own change is on the way.
+
+use super::hash::{HashError, hash_file};
+use super::readings::Readings;
+use super::scan::absolute;
+use crate::watch::{Content, Contents, ReadError};
+use dataflows::data::{ContentId, DocumentPath};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Reads the contents of one directory's files.
+#[derive(Clone)]
+pub struct DirectoryContents {
+    root: PathBuf,
+    readings: Arc<Readings>,
+}
+
+impl DirectoryContents {
+    pub(super) fn new(root: PathBuf, readings: Arc<Readings>) -> Self {
+        Self { root, readings }
+    }
+}
+
+impl Contents for DirectoryContents {
+    fn read(&self, content: ContentId, max_bytes: u64) -> Result<Content, ReadError> {
+        if let Some(bytes) = self.readings.stashed(content) {
+            return Ok(match bytes.len() as u64 {
+                size if size > max_bytes => Content::TooLarge(size),
+                _ => Content::Bytes(bytes.to_vec()),
+            });
+        }
+        let mut failure = ReadError::Missing(content);
+        let mut tried: Option<DocumentPath> = None;
+        while let Some((path, size)) = self.readings.place(content, tried.as_ref()) {
+            // The size is that of the content when it was hashed, not of whatever stands there now.
+            if size > max_bytes {
+                return Ok(Content::TooLarge(size));
+            }
+            match hash_file(&absolute(&self.root, &path), size) {
+                Ok(hashed) if hashed.content == content => {
+                    return Ok(Content::Bytes(hashed.bytes.unwrap_or_default()));
+                }
+                Ok(_) | Err(HashError::Gone | HashError::Unsettled | HashError::TooLarge(_)) => {
+                    failure = ReadError::Changed(content);
+                }
+                Err(HashError::Io(source)) => failure = ReadError::File { content, path: path.clone(), source },
+            }
+            tried = Some(path);
+        }
+        Err(failure)
+    }
+}

@@ -1,0 +1,102 @@
+//! Which paths of a directory belong to the source.
+//!
+//! In: ignore files on disk, the source's own globs. Out: yes or no for a path, whether a scan or an event asks.
+//!
+//! **Invariant:** a path is wanted only if every folder above it is, as in git; one function answers for scans and for
+//! single paths, so they cannot disagree.
+//!
+//! The `ignore` crate's incremental matcher loads each folder's rules once, so a fresh [`Matcher`] is taken for every
+//! scan and every batch: an ignore file that changed is seen by the next one.
+
+use super::{DirectoryError, DirectoryOptions, Hidden};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::{IncrementalIgnore, WalkBuilder};
+use std::path::{Path, PathBuf};
+
+/// The folder of a repository's own data, and the file of a linked work tree or submodule.
+const GIT: &str = ".git";
+/// The names of ignore files: a change of one changes what is wanted beside and below it.
+const IGNORE_FILES: [&[u8]; 2] = [b".gitignore", b".ignore"];
+
+/// What the source wants, apart from the ignore files.
+#[derive(Clone)]
+pub(super) struct Filter {
+    root: PathBuf,
+    hidden: Hidden,
+    include: Gitignore,
+    exclude: Gitignore,
+    /// Relative to the root.
+    store: Option<PathBuf>,
+}
+
+impl Filter {
+    pub(super) fn new(root: &Path, options: &DirectoryOptions) -> Result<Self, DirectoryError> {
+        let store = options.store.as_ref().map(|store| std::path::absolute(store).unwrap_or_else(|_| store.clone()));
+        // The store may not exist yet, while its parent does; links in either must not hide that it is inside.
+        let store = store.map(|store| {
+            let real = store.canonicalize().ok();
+            let beside = || Some(store.parent()?.canonicalize().ok()?.join(store.file_name()?));
+            real.or_else(beside).unwrap_or(store)
+        });
+        Ok(Self {
+            root: root.to_owned(),
+            hidden: options.hidden,
+            include: globs(&options.include)?,
+            exclude: globs(&options.exclude)?,
+            store: store.and_then(|store| store.strip_prefix(root).map(Path::to_owned).ok()),
+        })
+    }
+
+    /// Tells, without a look at any ignore file, whether a path can never be wanted.
+    pub(super) fn is_foreign(&self, path: &Path) -> bool {
+        path.components().any(|part| part.as_os_str() == GIT)
+            || self.store.as_ref().is_some_and(|store| path.starts_with(store))
+    }
+
+    /// Returns what answers for single paths, as the ignore files are now.
+    pub(super) fn matcher(&self) -> Matcher<'_> {
+        let mut builder = WalkBuilder::new(&self.root);
+        builder
+            .hidden(self.hidden == Hidden::Skip)
+            .ignore(true)
+            .git_ignore(true)
+            .require_git(false)
+            .git_exclude(false)
+            .git_global(false)
+            .parents(false);
+        let rules = builder.build_matchers().into_iter().next().expect("the builder has one root");
+        Matcher { filter: self, rules }
+    }
+}
+
+/// Answers for paths, with the rules of every folder it has met.
+pub(super) struct Matcher<'a> {
+    filter: &'a Filter,
+    rules: IncrementalIgnore,
+}
+
+impl Matcher<'_> {
+    /// Tells whether the path, relative to the root, is wanted; of a folder, whether anything below it can be.
+    pub(super) fn wants(&mut self, path: &Path, is_folder: bool) -> bool {
+        let Filter { include, exclude, .. } = self.filter;
+        !self.filter.is_foreign(path)
+            && !self.rules.matched(path, is_folder).is_ignore()
+            && !exclude.matched_path_or_any_parents(path, is_folder).is_ignore()
+            && (is_folder || include.is_empty() || include.matched_path_or_any_parents(path, false).is_ignore())
+    }
+}
+
+/// Tells whether a file of this name changes what is wanted around it.
+pub(super) fn is_ignore_file(name: &[u8]) -> bool {
+    IGNORE_FILES.contains(&name)
+}
+
+fn globs(globs: &[String]) -> Result<Gitignore, DirectoryError> {
+    // Paths are matched relative to the root, so the patterns' own root is the empty one.
+    let mut builder = GitignoreBuilder::new("");
+    let failed = |glob: &str, source| DirectoryError::Glob { glob: glob.to_owned(), source };
+    for glob in globs {
+        builder.add_line(None, glob).map_err(|source| failed(glob, source))?;
+    }
+    builder.build().map_err(|source| failed(&globs.join(" "), source))
+}

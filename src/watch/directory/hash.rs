@@ -1,0 +1,162 @@
+//! The git blob id of a file on disk, and the stamp that says it may have changed since.
+//!
+//! In: a path. Out: the id of exactly the bytes that stood there at one moment, and the bytes where they are few.
+//!
+//! **Invariant:** an id is given only where size and times were the same before and after the bytes were read; a file
+//! that is still being written is no file yet and is tried again. Nothing that is not a regular file is read, and no
+//! link is followed, also where the path changed its kind a moment ago.
+//!
+//! The id is SHA-1 over `blob SIZE NUL` and the bytes (gitformat-object). Collisions are not looked for: an id decides
+//! only whether to look again, and two files that collide are their owner's own.
+
+use dataflows::data::ContentId;
+use sha1::{Digest, Sha1};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Largest file that is hashed; beyond it a sparse file would stall every other change.
+const MAX_BYTES: u64 = 4 << 30;
+/// Bytes read at a time.
+const BUFFER_BYTES: usize = 256 << 10;
+/// How often a file that changes under the reader is read before it is left for later.
+const ATTEMPTS: usize = 2;
+/// Coarsest tick of file times in use: two seconds, on FAT (Microsoft FAT specification, section 6).
+const TICK: Duration = Duration::from_secs(2);
+
+/// What `stat` says of a file that changes when its content does, but for the clock's tick.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    pub(super) bytes: u64,
+    modified: (i64, i64),
+    /// The inode's own time, which no program can set back.
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Tells whether the file had come to rest by `now`: a later write would show in its times.
+    ///
+    /// This is git's "racily clean" rule (Documentation/technical/racy-git.txt), with the coarsest tick there is in
+    /// place of the index's own time. A file from the future is never at rest.
+    fn is_at_rest(&self, now: SystemTime) -> bool {
+        let newest = self.modified.max(self.changed);
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(TICK);
+        (newest.0, newest.1) < (i64::try_from(now.as_secs()).unwrap_or(i64::MAX), i64::from(now.subsec_nanos()))
+    }
+}
+
+/// A file as it was at one moment.
+pub(super) struct Hashed {
+    pub(super) content: ContentId,
+    pub(super) stamp: Stamp,
+    /// Whether an equal stamp later proves equal bytes.
+    pub(super) at_rest: bool,
+    /// The bytes, where there are at most as many as were asked for.
+    pub(super) bytes: Option<Vec<u8>>,
+}
+
+/// Why a file has no id.
+#[derive(Debug)]
+pub(super) enum HashError {
+    /// It is gone, or no longer a regular file.
+    Gone,
+    /// It changes while it is read.
+    Unsettled,
+    /// It is larger than anything that is hashed.
+    TooLarge(u64),
+    /// The system does not let it be read.
+    Io(io::Error),
+}
+
+impl From<io::Error> for HashError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Gone,
+            // `O_NOFOLLOW` met a link.
+            _ if error.raw_os_error() == Some(libc::ELOOP) => Self::Gone,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// Hashes the regular file at `path`, and keeps its bytes where they are at most `keep_bytes`.
+pub(super) fn hash_file(path: &Path, keep_bytes: u64) -> Result<Hashed, HashError> {
+    for _ in 0..ATTEMPTS {
+        if let Some(hashed) = attempt(path, keep_bytes)? {
+            return Ok(hashed);
+        }
+    }
+    Err(HashError::Unsettled)
+}
+
+/// Returns the id of bytes in memory.
+pub(super) fn hash_bytes(bytes: &[u8]) -> ContentId {
+    let mut hasher = blob_hasher(bytes.len() as u64);
+    hasher.update(bytes);
+    ContentId::from_bytes(hasher.finalize().into())
+}
+
+fn blob_hasher(bytes: u64) -> Sha1 {
+    let mut hasher = Sha1::new();
+    hasher.update(format!("blob {bytes}\0"));
+    hasher
+}
+
+fn attempt(path: &Path, keep_bytes: u64) -> Result<Option<Hashed>, HashError> {
+    // Without `O_NONBLOCK` a pipe that took the file's place would block for ever.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let now = SystemTime::now();
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(HashError::Gone);
+    }
+    let stamp = Stamp::of(&metadata);
+    if stamp.bytes > MAX_BYTES {
+        return Err(HashError::TooLarge(stamp.bytes));
+    }
+    let mut bytes = (stamp.bytes <= keep_bytes).then(Vec::new);
+    let mut hasher = blob_hasher(stamp.bytes);
+    let read = read_all(&file, stamp.bytes, |part| {
+        hasher.update(part);
+        if let Some(bytes) = &mut bytes {
+            bytes.extend_from_slice(part);
+        }
+    })?;
+    if read != stamp.bytes || Stamp::of(&file.metadata()?) != stamp {
+        return Ok(None);
+    }
+    let content = ContentId::from_bytes(hasher.finalize().into());
+    Ok(Some(Hashed { content, stamp, at_rest: stamp.is_at_rest(now), bytes }))
+}
+
+/// Reads to the end, or one byte past what was expected; returns how many bytes there were.
+fn read_all(file: &File, expected: u64, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
+    let mut buffer = vec![0; BUFFER_BYTES.min(usize::try_from(expected + 1).unwrap_or(BUFFER_BYTES))];
+    let mut file = file.take(expected + 1);
+    let mut total = 0;
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(total),
+            Ok(read) => {
+                take(&buffer[..read]);
+                total += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

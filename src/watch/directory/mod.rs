@@ -1,0 +1,128 @@
+//! Directories as sources: the files below a folder, what they hold, and what changed.
+//!
+//! In: a folder, ignore files, and globs of its own. Out: the files as (path, content id), changes in settled batches,
+//! contents by id, and the git tree hash that names a state.
+//!
+//! **Invariant:** a file's state is the git blob id of its bytes, so a directory and a repository that hold the same
+//! files have the same documents; and what a touched path gives is what a scan from nothing would give for it.
+//!
+//! Hidden files count like others (`.github/` holds documents too) unless the options say otherwise; `.git` never does,
+//! and neither does tidemill's own store. Links are never followed: one is a file whose content is the target's name.
+//! Rules are those below the folder (`.gitignore`, `.ignore`, nested, also without a `.git`), not the machine's or
+//! those of folders above: the same tree has the same version everywhere.
+//!
+//! This file is for systems with inodes (Linux, macOS, BSD).
+
+mod contents;
+mod filter;
+mod hash;
+mod readings;
+mod scan;
+mod settle;
+mod tree;
+mod watcher;
+
+pub use contents::DirectoryContents;
+pub use scan::Scan;
+pub use tree::tree_hash;
+pub use watcher::{Batch, DirectoryWatcher, Pace};
+
+use filter::Filter;
+use readings::Readings;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why a directory did not answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DirectoryError {
+    /// The root cannot be listed: it is gone, no folder, or not allowed. Nothing counts as deleted then.
+    #[error("cannot read the directory {path}; what was indexed of it stays")]
+    Root {
+        /// The root.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The system ran out of something, so what could not be read must not count as deleted.
+    #[error("cannot go on reading at {path}; it is tried again")]
+    Exhausted {
+        /// Where it happened.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A glob of the source's own cannot be read.
+    #[error("cannot read the glob {glob:?}")]
+    Glob {
+        /// The glob.
+        glob: String,
+        /// What is wrong with it.
+        source: ignore::Error,
+    },
+}
+
+/// Whether names that start with a dot count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Hidden {
+    /// They are files like others.
+    #[default]
+    Index,
+    /// They are left out, unless an ignore file re-includes them (`!.github`).
+    Skip,
+}
+
+/// What of a directory is wanted, beside its ignore files.
+#[derive(Clone, Debug, Default)]
+pub struct DirectoryOptions {
+    /// Patterns in the syntax of `.gitignore`; where there are any, a file must match one.
+    pub include: Vec<String>,
+    /// Patterns in the syntax of `.gitignore`; what they match is left out.
+    pub exclude: Vec<String>,
+    /// Whether names that start with a dot count.
+    pub hidden: Hidden,
+    /// Where tidemill keeps its own store; a tracker that indexed it would never come to rest.
+    pub store: Option<PathBuf>,
+}
+
+/// One directory.
+///
+/// It is cheap to clone; clones share what they remember of the files.
+#[derive(Clone)]
+pub struct DirectorySource {
+    root: PathBuf,
+    filter: Filter,
+    readings: Arc<Readings>,
+}
+
+impl DirectorySource {
+    /// Opens the directory at `path`.
+    ///
+    /// # Errors
+    ///
+    /// Where it is no folder that can be listed, or a glob cannot be read.
+    pub fn open(path: &Path, options: &DirectoryOptions) -> Result<Self, DirectoryError> {
+        let failed = |source| DirectoryError::Root { path: path.to_owned(), source };
+        // Events carry real paths, so the root is made one first.
+        let root = path.canonicalize().map_err(failed)?;
+        let filter = Filter::new(&root, options)?;
+        let source = Self { root, filter, readings: Arc::new(Readings::default()) };
+        source.check_root()?;
+        Ok(source)
+    }
+
+    /// Returns the directory's real path.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns what reads the contents of this directory's files.
+    #[must_use]
+    pub fn contents(&self) -> DirectoryContents {
+        DirectoryContents::new(self.root.clone(), Arc::clone(&self.readings))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! What is remembered of the files that were read: their stamps, where each content stood, and some of the bytes.
+//!
+//! In: hashed files. Out: the id of a file whose stamp is unchanged, the places of a content, and recent bytes.
+//!
+//! **Invariant:** memory is bounded by the number of files and [`STASH_BYTES`]. A remembered id stands in for reading
+//! only where the file had been at rest when it was read (see [`Stamp`]); a path that an event names is always read.
+
+use super::hash::{Hashed, Stamp};
+use dataflows::data::{ContentId, DocumentPath};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Most bytes of contents that are kept for whoever reads them next.
+const STASH_BYTES: usize = 256 << 20;
+/// Largest file that is kept among them, so that one does not push out all others.
+pub(super) const STASH_FILE_BYTES: u64 = 8 << 20;
+
+/// What is remembered; shared by the source, its watcher and its readers.
+#[derive(Default)]
+pub(super) struct Readings(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    files: FxHashMap<DocumentPath, Reading>,
+    /// Every file by its content, so that a content finds its places.
+    places: BTreeSet<(ContentId, DocumentPath)>,
+    stash: FxHashMap<ContentId, Arc<[u8]>>,
+    /// Contents of the stash, oldest first.
+    order: VecDeque<ContentId>,
+    stashed_bytes: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Reading {
+    content: ContentId,
+    stamp: Stamp,
+    at_rest: bool,
+}
+
+impl Readings {
+    /// Returns the content of a file that provably has not changed since it was read.
+    pub(super) fn unchanged(&self, path: &DocumentPath, stamp: &Stamp) -> Option<ContentId> {
+        let inner = self.lock();
+        let reading = inner.files.get(path)?;
+        (reading.at_rest && reading.stamp == *stamp).then_some(reading.content)
+    }
+
+    /// Remembers a file that was read, in place of what stood there.
+    pub(super) fn remember(&self, path: &DocumentPath, hashed: Hashed) {
+        let Hashed { content, stamp, at_rest, bytes } = hashed;
+        let mut inner = self.lock();
+        inner.forget(path);
+        inner.files.insert(path.clone(), Reading { content, stamp, at_rest });
+        inner.places.insert((content, path.clone()));
+        if let Some(bytes) = bytes {
+            inner.stash(content, bytes.into());
+        }
+    }
+
+    /// Forgets a file that is gone.
+    pub(super) fn forget(&self, path: &DocumentPath) {
+        self.lock().forget(path);
+    }
+
+    /// Returns the bytes of a content, if they are still kept.
+    pub(super) fn stashed(&self, content: ContentId) -> Option<Arc<[u8]>> {
+        self.lock().stash.get(&content).cloned()
+    }
+
+    /// Returns the size of a content and a path where it stands that comes after `after` in order, if there is one.
+    pub(super) fn place(&self, content: ContentId, after: Option<&DocumentPath>) -> Option<(DocumentPath, u64)> {
+        let inner = self.lock();
+        let first = DocumentPath::new(Vec::new());
+        let start = (content, after.unwrap_or(&first).clone());
+        let (found, path) = inner.places.range(start..).find(|(_, path)| Some(path) != after)?;
+        let bytes = inner.files.get(path)?.stamp.bytes;
+        (*found == content).then(|| (path.clone(), bytes))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A panic between two updates costs a re-read at worst: every id is checked where its bytes are used.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn forget(&mut self, path: &DocumentPath) {
+        if let Some(reading) = self.files.remove(path) {
+            self.places.remove(&(reading.content, path.clone()));
+        }
+    }
+
+    fn stash(&mut self, content: ContentId, bytes: Arc<[u8]>) {
+        if self.stash.contains_key(&content) {
+            return;
+        }
+        self.stashed_bytes += bytes.len();
+        self.stash.insert(content, bytes);
+        self.order.push_back(content);
+        while self.stashed_bytes > STASH_BYTES {
+            let Some(oldest) = self.order.pop_front() else { break };
+            self.stashed_bytes -= self.stash.remove(&oldest).map_or(0, |bytes| bytes.len());
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What stands below a folder, or at one path, right now.
+//!
+//! In: the disk. Out: files with their content ids, and what could not be read.
+//!
+//! **Invariant:** a scan of the whole and a look at one path go through the same walk, so they give the same answer for
+//! the same disk. A folder is announced before it is listed: whoever watches it from then on misses nothing.
+//!
+//! What is not allowed to be read is no file of the state, and is reported; but where the system itself ran out of
+//! something (open files, memory), the scan fails as a whole, so that files are never taken for deleted by mistake.
+//! Folders whose path is longer than the system takes are among the unreadable.
+
+use super::filter::Matcher;
+use super::hash::{HashError, Stamp, hash_bytes, hash_file};
+use super::readings::STASH_FILE_BYTES;
+use super::{DirectoryError, DirectorySource};
+use crate::watch::{FileMode, FileState};
+use dataflows::data::{ContentId, DocumentPath};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What a look at the disk found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Scan {
+    /// Regular files and symbolic links.
+    pub files: BTreeMap<DocumentPath, FileState>,
+    /// Files and folders that cannot be read, and why.
+    pub unreadable: Vec<(DocumentPath, String)>,
+    /// Files that were being written while they were read; they are to be looked at again soon.
+    pub unsettled: Vec<DocumentPath>,
+}
+
+/// Whether an unchanged stamp may stand in for reading a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    Stamp,
+    Nothing,
+}
+
+/// Returns a document's path on disk.
+pub(super) fn absolute(root: &Path, path: &DocumentPath) -> PathBuf {
+    root.join(OsStr::from_bytes(path.as_bytes()))
+}
+
+impl DirectorySource {
+    /// Returns every file of the directory.
+    ///
+    /// Files are hashed, but for those whose size, times and inode prove that they are as they were last read.
+    ///
+    /// # Errors
+    ///
+    /// Where the root cannot be listed, or the system ran out of something.
+    pub fn scan(&self) -> Result<Scan, DirectoryError> {
+        self.scan_all(&mut |_| {})
+    }
+
+    /// As [`Self::scan`], and calls `on_folder` with every folder right before it is listed.
+    pub(super) fn scan_all(&self, on_folder: &mut dyn FnMut(&Path)) -> Result<Scan, DirectoryError> {
+        self.check_root()?;
+        let mut walk = Walk { source: self, matcher: self.filter.matcher(), found: Scan::default() };
+        walk.folders(PathBuf::new(), on_folder)?;
+        self.check_root()?;
+        Ok(walk.found)
+    }
+
+    /// Fails where the root cannot be listed, so that its absence is never taken for an empty directory.
+    pub(super) fn check_root(&self) -> Result<(), DirectoryError> {
+        let failed = |source| DirectoryError::Root { path: self.root.clone(), source };
+        std::fs::read_dir(&self.root).map(drop).map_err(failed)
+    }
+
+    /// Starts a run of looks at single paths that share the ignore files as they are now.
+    pub(super) fn look(&self) -> Look<'_> {
+        Look(Walk { source: self, matcher: self.filter.matcher(), found: Scan::default() })
+    }
+}
+
+/// Looks at single paths.
+pub(super) struct Look<'a>(Walk<'a>);
+
+impl Look<'_> {
+    /// Returns what stands at and below one path, and whether it is a folder; a file there is read in any case.
+    pub(super) fn at(
+        &mut self,
+        path: &DocumentPath,
+        on_folder: &mut dyn FnMut(&Path),
+    ) -> Result<(Scan, bool), DirectoryError> {
+        let relative = PathBuf::from(OsStr::from_bytes(path.as_bytes()));
+        let is_folder = match self.0.kind_at(&relative)? {
+            None => false,
+            Some(metadata) if metadata.is_dir() => {
+                if self.0.matcher.wants(&relative, true) {
+                    self.0.folders(relative, on_folder)?;
+                }
+                true
+            }
+            Some(metadata) => {
+                self.0.file(&relative, &metadata, Trust::Nothing)?;
+                false
+            }
+        };
+        Ok((std::mem::take(&mut self.0.found), is_folder))
+    }
+}
+
+struct Walk<'a> {
+    source: &'a DirectorySource,
+    matcher: Matcher<'a>,
+    found: Scan,
+}
+
+impl Walk<'_> {
+    /// Returns what stands at a path, if every part in front of it is a real folder and no link.
+    fn kind_at(&mut self, relative: &Path) -> Result<Option<Metadata>, DirectoryError> {
+        let mut path = self.source.root.clone();
+        let mut last = None;
+        for part in relative.components() {
+            if last.as_ref().is_some_and(|metadata: &Metadata| !metadata.is_dir()) {
+                return Ok(None);
+            }
+            path.push(part);
+            match path.symlink_metadata() {
+                Ok(metadata) => last = Some(metadata),
+                Err(error) => {
+                    self.unreadable(relative, error)?;
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(last)
+    }
+
+    /// Walks a wanted folder and all below it.
+    fn folders(&mut self, start: PathBuf, on_folder: &mut dyn FnMut(&Path)) -> Result<(), DirectoryError> {
+        let mut folders = vec![start];
+        while let Some(folder) = folders.pop() {
+            let path = self.source.root.join(&folder);
+            on_folder(&path);
+            let entries = match std::fs::read_dir(&path) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    self.unreadable(&folder, error)?;
+                    continue;
+                }
+            };
+            for entry in entries {
+                let found = entry.and_then(|entry| Ok((folder.join(entry.file_name()), entry.metadata()?)));
+                match found {
+                    Ok((relative, metadata)) if metadata.is_dir() => {
+                        if self.matcher.wants(&relative, true) {
+                            folders.push(relative);
+                        }
+                    }
+                    Ok((relative, metadata)) => self.file(&relative, &metadata, Trust::Stamp)?,
+                    Err(error) => self.unreadable(&folder, error)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in one path that is no folder, if it is wanted; pipes, sockets and devices are no files.
+    fn file(&mut self, relative: &Path, metadata: &Metadata, trust: Trust) -> Result<(), DirectoryError> {
+        let kind = metadata.file_type();
+        if !(kind.is_file() || kind.is_symlink()) || !self.matcher.wants(relative, false) {
+            return Ok(());
+        }
+        let path = DocumentPath::new(relative.as_os_str().as_bytes());
+        if kind.is_symlink() {
+            match std::fs::read_link(self.source.root.join(relative)) {
+                Ok(target) => self.add(path, hash_bytes(target.as_os_str().as_bytes()), FileMode::Symlink),
+                Err(error) => self.unreadable(relative, error)?,
+            }
+            return Ok(());
+        }
+        let readings = &self.source.readings;
+        if trust == Trust::Stamp
+            && let Some(content) = readings.unchanged(&path, &Stamp::of(metadata))
+        {
+            self.add(path, content, FileMode::Regular);
+            return Ok(());
+        }
+        match hash_file(&self.source.root.join(relative), STASH_FILE_BYTES) {
+            Ok(hashed) => {
+                let content = hashed.content;
+                readings.remember(&path, hashed);
+                self.add(path, content, FileMode::Regular);
+            }
+            Err(HashError::Gone) => {}
+            Err(HashError::Unsettled) => self.found.unsettled.push(path),
+            Err(HashError::TooLarge(bytes)) => {
+                self.found.unreadable.push((path, format!("{bytes} bytes are more than any file that is hashed")));
+            }
+            Err(HashError::Io(error)) => self.unreadable(relative, error)?,
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: DocumentPath, content: ContentId, mode: FileMode) {
+        self.found.files.insert(path, FileState { content, mode });
+    }
+
+    /// Sorts out why something was not read: gone, not allowed, or the system's own trouble.
+    fn unreadable(&mut self, relative: &Path, error: io::Error) -> Result<(), DirectoryError> {
+        if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
+            return Ok(());
+        }
+        let exhausted = [libc::EMFILE, libc::ENFILE, libc::ENOMEM].map(Some).contains(&error.raw_os_error());
+        if exhausted || relative.as_os_str().is_empty() {
+            return Err(DirectoryError::Exhausted { path: self.source.root.join(relative), source: error });
+        }
+        self.found.unreadable.push((DocumentPath::new(relative.as_os_str().as_bytes()), error.to_string()));
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! When a burst of events has settled into one batch.
+//!
+//! In: touched paths with the moment they were touched. Out: the moment to look, and the paths to look at.
+//!
+//! **Invariant:** a touched path is never forgotten before it is taken; memory is bounded, since too many paths become
+//! "everything". A batch is due [`QUIET`] after the last touch and [`LONGEST`] after the first, whichever comes first.
+//!
+//! | state     | touch                        | take              |
+//! |-----------|------------------------------|-------------------|
+//! | quiet     | gathering, first = last      | quiet, nothing    |
+//! | gathering | gathering, last moves on     | quiet, the paths  |
+
+use dataflows::data::DocumentPath;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// Silence after which a burst is over.
+pub(super) const QUIET: Duration = Duration::from_millis(100);
+/// Longest time that a change waits for a burst to end.
+pub(super) const LONGEST: Duration = Duration::from_secs(2);
+/// Most paths that are kept one by one; beyond them a scan of everything is cheaper.
+const MAX_PATHS: usize = 100_000;
+
+/// What is to be looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Touched {
+    /// These paths, and what is below them.
+    Paths(BTreeSet<DocumentPath>),
+    /// The whole directory.
+    Everything,
+}
+
+/// Events on their way to a batch.
+#[derive(Default, Debug)]
+pub(super) enum Settling {
+    /// Nothing has happened.
+    #[default]
+    Quiet,
+    /// A burst has begun.
+    Gathering {
+        /// When.
+        first: Instant,
+        /// When it was last added to.
+        last: Instant,
+        /// What it has touched.
+        touched: Touched,
+    },
+}
+
+impl Settling {
+    /// Adds one path, or everything.
+    pub(super) fn touch(&mut self, now: Instant, path: Option<DocumentPath>) {
+        if matches!(self, Self::Quiet) {
+            *self = Self::Gathering { first: now, last: now, touched: Touched::Paths(BTreeSet::new()) };
+        }
+        let Self::Gathering { last, touched, .. } = self else { return };
+        *last = now;
+        match (touched, path) {
+            (Touched::Everything, _) => {}
+            (Touched::Paths(paths), Some(path)) if paths.len() < MAX_PATHS => {
+                paths.insert(path);
+            }
+            (touched, _) => *touched = Touched::Everything,
+        }
+    }
+
+    /// Returns when the batch is due, if there is one.
+    pub(super) fn due(&self) -> Option<Instant> {
+        match self {
+            Self::Quiet => None,
+            Self::Gathering { first, last, .. } => Some((*last + QUIET).min(*first + LONGEST)),
+        }
+    }
+
+    /// Takes what was gathered and is quiet again.
+    pub(super) fn take(&mut self) -> Touched {
+        match std::mem::take(self) {
+            Self::Quiet => Touched::Paths(BTreeSet::new()),
+            Self::Gathering { touched, .. } => touched,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(start: Instant, milliseconds: u64) -> Instant {
+        start + Duration::from_millis(milliseconds)
+    }
+
+    #[test]
+    fn a_burst_is_one_batch_that_is_due_when_it_falls_silent() {
+        let start = Instant::now();
+        let mut settling = Settling::default();
+        assert_eq!(settling.due(), None);
+        settling.touch(at(start, 0), Some("a".into()));
+        settling.touch(at(start, 60), Some("b".into()));
+        settling.touch(at(start, 90), Some("a".into()));
+        assert_eq!(settling.due(), Some(at(start, 190)));
+        assert_eq!(settling.take(), Touched::Paths(["a".into(), "b".into()].into()));
+        assert_eq!(settling.due(), None);
+    }
+
+    #[test]
+    fn a_burst_without_end_is_due_after_two_seconds() {
+        let start = Instant::now();
+        let mut settling = Settling::default();
+        for step in 0..50 {
+            settling.touch(at(start, step * 50), Some("log".into()));
+        }
+        assert_eq!(settling.due(), Some(at(start, 2_000)));
+    }
+
+    #[test]
+    fn too_many_paths_become_everything() {
+        let now = Instant::now();
+        let mut settling = Settling::default();
+        for number in 0..=MAX_PATHS {
+            settling.touch(now, Some(DocumentPath::from(number.to_string().as_str())));
+        }
+        assert_eq!(settling.take(), Touched::Everything);
+    }
+}

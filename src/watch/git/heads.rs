@@ -1,0 +1,223 @@
+//! Which refs are views: patterns over names, and the commit that each name stands at.
+//!
+//! In: patterns, or none for the branch that HEAD names. Out: one [`Head`] a ref, sorted by the ref's full name.
+//!
+//! **Invariant:** a view's name is unique in its repository and follows from the refs alone: the short name; `heads/X`
+//! and `tags/X` where a branch and a tag share it; the full name where even that is taken. A ref that cannot be read
+//! never hides the others.
+//!
+//! A pattern without `refs/` in front sees branches and tags only, so `*` does not track what was fetched into
+//! `refs/remotes`; `refs/remotes/*` does.
+
+use super::{Commit, GitError, GitSource, commit_id, commit_value};
+use git2::{ErrorCode, Reference, Repository};
+use globset::{GlobBuilder, GlobMatcher};
+use rustc_hash::FxHashMap;
+use snapshots::CommitId;
+
+/// Read errors in a row after which a listing of refs is given up.
+const MAX_ERRORS: usize = 1_000;
+
+/// A glob over the names of refs; `*` crosses `/`.
+///
+/// ```
+/// use tidemill::watch::git::RefPattern;
+/// let pattern = RefPattern::parse("release/*")?;
+/// assert!(pattern.matches("refs/heads/release/0.16/fixes"));
+/// assert!(!pattern.matches("refs/remotes/origin/release/0.16"));
+/// # Ok::<(), tidemill::watch::git::GitError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RefPattern {
+    text: String,
+    matcher: GlobMatcher,
+}
+
+impl RefPattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    ///
+    /// Where it is no glob.
+    pub fn parse(pattern: &str) -> Result<Self, GitError> {
+        let glob = GlobBuilder::new(pattern)
+            .literal_separator(false)
+            .build()
+            .map_err(|source| GitError::Pattern { pattern: pattern.to_owned(), source })?;
+        Ok(Self { text: pattern.to_owned(), matcher: glob.compile_matcher() })
+    }
+
+    /// Tells whether the ref with this full name is meant.
+    #[must_use]
+    pub fn matches(&self, reference: &str) -> bool {
+        if self.text.starts_with("refs/") {
+            return self.matcher.is_match(reference);
+        }
+        let short = reference.strip_prefix(BRANCHES).or_else(|| reference.strip_prefix(TAGS));
+        short.is_some_and(|short| self.matcher.is_match(short))
+    }
+
+    /// Tells whether HEAD itself is meant, by its name and not by a wildcard.
+    fn is_head(&self) -> bool {
+        self.text == HEAD
+    }
+}
+
+pub(super) const BRANCHES: &str = "refs/heads/";
+pub(super) const TAGS: &str = "refs/tags/";
+pub(super) const HEAD: &str = "HEAD";
+
+/// One ref that is a view, and where it stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// What the view is called.
+    pub view: String,
+    /// The ref's full name, or `HEAD` where that is detached.
+    pub reference: String,
+    /// The commit it stands at; a tag is peeled.
+    pub commit: Commit,
+    /// Whether it is a tag, which is not expected to move.
+    pub is_tag: bool,
+}
+
+/// The heads that patterns matched.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Heads {
+    /// The heads, sorted by full name.
+    pub heads: Vec<Head>,
+    /// Matched tags that name no commit but a tree or a blob.
+    pub skipped_tags: usize,
+    /// Matched refs that cannot be read (a missing object, say), and why.
+    pub broken: Vec<(String, String)>,
+}
+
+/// What HEAD says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HeadState {
+    /// It names this ref (`refs/heads/main`), which exists.
+    Branch(String),
+    /// It names this ref, which has no commit yet.
+    Unborn(String),
+    /// It stands at a commit itself.
+    Detached(CommitId),
+}
+
+impl GitSource {
+    /// Returns what HEAD says.
+    ///
+    /// # Errors
+    ///
+    /// Where HEAD cannot be read.
+    pub fn head(&self) -> Result<HeadState, GitError> {
+        head(&*self.pool.get()?)
+    }
+
+    /// Returns the full name of the branch that HEAD names, if it has a commit.
+    ///
+    /// # Errors
+    ///
+    /// Where HEAD cannot be read.
+    pub fn head_branch(&self) -> Result<Option<String>, GitError> {
+        Ok(match self.head()? {
+            HeadState::Branch(reference) => Some(reference),
+            HeadState::Unborn(_) | HeadState::Detached(_) => None,
+        })
+    }
+
+    /// Returns the heads that the patterns match; without patterns, the one that HEAD names (none while it is unborn).
+    ///
+    /// # Errors
+    ///
+    /// Where the refs cannot be listed; a single ref that cannot be read is among [`Heads::broken`].
+    pub fn heads(&self, patterns: &[RefPattern]) -> Result<Heads, GitError> {
+        let repository = self.pool.get()?;
+        let mut references = references(&repository)?;
+        references.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        let views = view_names(references.iter().map(|(name, _)| name.as_str()));
+        let head = head(&repository)?;
+        let wants_head = patterns.is_empty() || patterns.iter().any(RefPattern::is_head);
+        let wanted = |name: &str| {
+            (wants_head && head == HeadState::Branch(name.to_owned())) || patterns.iter().any(|p| p.matches(name))
+        };
+        let mut heads = Heads::default();
+        for (name, reference) in references.iter().filter(|(name, _)| wanted(name)) {
+            let is_tag = name.starts_with(TAGS);
+            match reference.peel_to_commit() {
+                Ok(commit) => heads.heads.push(Head {
+                    view: views[name.as_str()].clone(),
+                    reference: name.clone(),
+                    commit: commit_value(&commit),
+                    is_tag,
+                }),
+                Err(error) if is_tag && error.code() != ErrorCode::NotFound => heads.skipped_tags += 1,
+                Err(error) => heads.broken.push((name.clone(), error.message().to_owned())),
+            }
+        }
+        if let (true, HeadState::Detached(id)) = (wants_head, head) {
+            let commit = commit_value(&super::find_commit(&repository, id)?);
+            heads.heads.push(Head { view: HEAD.to_owned(), reference: HEAD.to_owned(), commit, is_tag: false });
+        }
+        Ok(heads)
+    }
+}
+
+fn head(repository: &Repository) -> Result<HeadState, GitError> {
+    let failed = |source| GitError::Read { what: HEAD.to_owned(), source };
+    let head = repository.find_reference(HEAD).map_err(failed)?;
+    let Some(target) = head.symbolic_target_bytes() else {
+        let id = head.target().ok_or_else(|| failed(git2::Error::from_str("it names nothing")))?;
+        return Ok(HeadState::Detached(commit_id(id)));
+    };
+    let target = String::from_utf8_lossy(target).into_owned();
+    match head.resolve() {
+        Ok(_) => Ok(HeadState::Branch(target)),
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(HeadState::Unborn(target)),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Lists every ref with its full name; names that are not UTF-8 are shown with replacement characters.
+pub(super) fn references(repository: &Repository) -> Result<Vec<(String, Reference<'_>)>, GitError> {
+    let failed = |source| GitError::Read { what: "the refs".to_owned(), source };
+    let mut references = Vec::new();
+    let mut errors = 0;
+    for reference in repository.references().map_err(failed)? {
+        match reference {
+            Ok(reference) => {
+                errors = 0;
+                references.push((String::from_utf8_lossy(reference.name_bytes()).into_owned(), reference));
+            }
+            Err(source) => {
+                errors += 1;
+                if errors > MAX_ERRORS {
+                    return Err(failed(source));
+                }
+            }
+        }
+    }
+    Ok(references)
+}
+
+/// Names the view of every ref, so that no two share a name.
+fn view_names<'a>(references: impl Iterator<Item = &'a str> + Clone) -> FxHashMap<&'a str, String> {
+    let mut shorts: FxHashMap<&str, u32> = FxHashMap::default();
+    for reference in references.clone() {
+        *shorts.entry(short_name(reference)).or_default() += 1;
+    }
+    let name = |reference: &'a str| match short_name(reference) {
+        short if shorts[short] == 1 => short,
+        _ => reference.strip_prefix("refs/").unwrap_or(reference),
+    };
+    // A branch called `heads/X` may meet the longer name of another called `X`.
+    let mut names: FxHashMap<&str, u32> = FxHashMap::default();
+    for reference in references.clone() {
+        *names.entry(name(reference)).or_default() += 1;
+    }
+    let unique = |reference: &'a str| if names[name(reference)] == 1 { name(reference) } else { reference };
+    references.map(|reference| (reference, unique(reference).to_owned())).collect()
+}
+
+/// Returns a ref's name without the folder that says what kind it is.
+pub(super) fn short_name(reference: &str) -> &str {
+    [BRANCHES, TAGS, "refs/"].iter().find_map(|prefix| reference.strip_prefix(prefix)).unwrap_or(reference)
+}

@@ -1,0 +1,256 @@
+//! Git repositories as sources: their heads, their history, the files of a commit, and what changed between two.
+//!
+//! In: a path, bare or with a work tree. Out: [`Head`]s, [`Commit`]s, and changes as values; contents through
+//! [`GitContents`].
+//!
+//! **Invariant:** everything is read from the object database and the refs, never from a work tree or an index, so line
+//! endings, ignore files and attributes hide nothing; and nothing in the repository is ever written, not even a lock.
+//!
+//! Names are bytes. A missing blob is no concern here (its document gets a fault when it is read); a missing commit or
+//! tree is an error that names the object. Which commits become epochs is left to the tracker.
+
+mod contents;
+mod heads;
+mod history;
+mod pool;
+mod refs;
+mod resolve;
+mod tree;
+
+pub use contents::GitContents;
+pub use heads::{Head, HeadState, Heads, RefPattern};
+pub use refs::{RefWatcher, Woken};
+pub use resolve::parse_time;
+
+use super::Commit;
+use git2::{Error, ErrorCode, ObjectType, Oid, Repository, RepositoryOpenFlags};
+use pool::Pool;
+use snapshots::CommitId;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why a repository did not answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GitError {
+    /// There is none at the path itself.
+    #[error("no git repository at {path}; name its root, or use dir:{path} to track the files as they are")]
+    NoRepository {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// The path lies inside a work tree.
+    #[error("{path} is inside the repository {root}; name that, or use dir:{path} to track the files as they are")]
+    InsideRepository {
+        /// What was asked for.
+        path: PathBuf,
+        /// Where the work tree starts.
+        root: PathBuf,
+    },
+    /// Somebody else owns the repository.
+    #[error("{path} belongs to another user; allow it with: git config --global --add safe.directory {path}")]
+    ForeignOwner {
+        /// The repository.
+        path: PathBuf,
+    },
+    /// The repository is kept in a way that this build does not read.
+    #[error("{path} uses {what}, which this build does not read; {next}")]
+    Unsupported {
+        /// The repository.
+        path: PathBuf,
+        /// The feature.
+        what: &'static str,
+        /// What to do.
+        next: &'static str,
+    },
+    /// Any other reason why it does not open.
+    #[error("cannot open the repository {path}")]
+    Open {
+        /// The repository.
+        path: PathBuf,
+        /// What git says.
+        source: Error,
+    },
+    /// A commit or tree is not there.
+    #[error("{kind} {id} is missing from the repository; a shallow or partial clone must fetch it first")]
+    MissingObject {
+        /// `commit`, `tree`, …
+        kind: &'static str,
+        /// Its id.
+        id: CommitId,
+    },
+    /// Something could not be read.
+    #[error("cannot read {what} from the repository")]
+    Read {
+        /// What was attempted.
+        what: String,
+        /// What git says.
+        source: Error,
+    },
+    /// The tree is deeper or larger than any real one.
+    #[error("the tree of commit {id} {what}; it is not indexed")]
+    TreeTooLarge {
+        /// The commit.
+        id: CommitId,
+        /// Which limit it passes.
+        what: &'static str,
+    },
+    /// A pattern for refs cannot be read.
+    #[error("cannot read the ref pattern {pattern:?}")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        source: globset::Error,
+    },
+    /// Nothing answers to a revision.
+    #[error("no commit, branch or tag is called {rev:?}")]
+    NoRevision {
+        /// What was asked for.
+        rev: String,
+    },
+    /// Several things answer to a revision.
+    #[error("{rev:?} is ambiguous: it could be {}; name one of them", candidates.join(", "))]
+    AmbiguousRevision {
+        /// What was asked for.
+        rev: String,
+        /// What it could mean, at most ten of them.
+        candidates: Vec<String>,
+    },
+    /// The history ends before the revision.
+    #[error("{rev:?} lies before the history's start: {base} has {length} first-parent commits")]
+    BeforeHistory {
+        /// What was asked for.
+        rev: String,
+        /// Where the count starts.
+        base: String,
+        /// How many commits there are, the base included.
+        length: usize,
+    },
+}
+
+/// One git repository.
+///
+/// It is cheap to clone, and every method may be called from any thread.
+#[derive(Clone)]
+pub struct GitSource {
+    pool: Arc<Pool>,
+}
+
+impl GitSource {
+    /// Opens the repository at `path`: a bare one, a work tree's root, or a linked work tree's.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none, where another user owns it, or where it is kept in a way this build does not read
+    /// (reftable, SHA-256); each says so in one line.
+    pub fn open(path: &Path) -> Result<Self, GitError> {
+        let repository = open(path)?;
+        Ok(Self { pool: Arc::new(Pool::new(path.to_owned(), repository)) })
+    }
+
+    /// Returns the commit called `id`.
+    ///
+    /// # Errors
+    ///
+    /// Where the repository does not hold it, or it is no commit.
+    pub fn commit(&self, id: CommitId) -> Result<Commit, GitError> {
+        let repository = self.pool.get()?;
+        find_commit(&repository, id).map(|commit| commit_value(&commit))
+    }
+
+    /// Returns what reads the contents of this repository's files.
+    #[must_use]
+    pub fn contents(&self) -> GitContents {
+        GitContents::new(Arc::clone(&self.pool))
+    }
+}
+
+/// Opens one handle, or says in one line why not.
+fn open(path: &Path) -> Result<Repository, GitError> {
+    let no_ceiling: [&OsStr; 0] = [];
+    let source = match Repository::open_ext(path, RepositoryOpenFlags::NO_SEARCH, no_ceiling) {
+        Ok(repository) => return Ok(repository),
+        Err(error) => error,
+    };
+    let path = path.to_owned();
+    if source.code() == ErrorCode::Owner {
+        return Err(GitError::ForeignOwner { path });
+    }
+    if source.code() == ErrorCode::NotFound {
+        return Err(match Repository::discover(&path).ok() {
+            Some(found) => {
+                let root = found.workdir().unwrap_or_else(|| found.path()).to_owned();
+                GitError::InsideRepository { path, root }
+            }
+            None => GitError::NoRepository { path },
+        });
+    }
+    // The error's text is the only thing that says which extension stood in the way: its code is the general one.
+    let message = source.message().to_lowercase();
+    let unsupported = |what, next| GitError::Unsupported { path: path.clone(), what, next };
+    Err(if message.contains("refstorage") {
+        unsupported("the reftable format for refs", "convert it with: git refs migrate --ref-format=files")
+    } else if message.contains("object format") || message.contains("objectformat") {
+        unsupported("SHA-256 object ids", "track a SHA-1 clone of it, or use dir:")
+    } else if message.contains("partialclone") {
+        unsupported("the partial clone extension", "track a full clone of it")
+    } else {
+        GitError::Open { path, source }
+    })
+}
+
+/// Returns an id as git2 has it.
+fn oid(id: CommitId) -> Oid {
+    Oid::from_bytes(id.as_bytes()).expect("twenty bytes are an object id")
+}
+
+/// Returns an id as the archive has it.
+fn commit_id(oid: Oid) -> CommitId {
+    CommitId::from_bytes(oid.as_bytes().try_into().expect("an object id of this build is twenty bytes"))
+}
+
+/// Finds a commit, and names it where it is missing.
+fn find_commit(repository: &Repository, id: CommitId) -> Result<git2::Commit<'_>, GitError> {
+    repository.find_commit(oid(id)).map_err(|source| object_error("commit", id, source))
+}
+
+/// Turns a failed look-up into an error that names the object.
+fn object_error(kind: &'static str, id: CommitId, source: Error) -> GitError {
+    match source.code() {
+        ErrorCode::NotFound => GitError::MissingObject { kind, id },
+        _ => GitError::Read { what: format!("{kind} {id}"), source },
+    }
+}
+
+/// Returns the part of a commit that a tracker needs.
+fn commit_value(commit: &git2::Commit<'_>) -> Commit {
+    Commit { id: commit_id(commit.id()), parents_first: first_parent(commit), time: commit.time().seconds() }
+}
+
+/// Returns the first parent that the commit itself names.
+///
+/// At the boundary of a shallow clone libgit2 hides the parents (its grafts), so they are read from the raw header,
+/// whose `parent` lines follow the `tree` line (gitformat-commit).
+fn first_parent(commit: &git2::Commit<'_>) -> Option<CommitId> {
+    if let Ok(parent) = commit.parent_id(0) {
+        return Some(commit_id(parent));
+    }
+    let line = commit.raw_header_bytes().split(|&byte| byte == b'\n').nth(1)?;
+    CommitId::parse_hex(std::str::from_utf8(line.strip_prefix(b"parent ")?).ok()?)
+}
+
+/// Returns the word for a kind of object.
+fn kind_name(kind: ObjectType) -> &'static str {
+    match kind {
+        ObjectType::Commit => "commit",
+        ObjectType::Tree => "tree",
+        ObjectType::Tag => "tag",
+        ObjectType::Blob => "blob",
+        ObjectType::Any => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! Open handles of one repository, lent to one thread at a time.
+//!
+//! In: the repository's path. Out: a handle that goes back when it is dropped.
+//!
+//! **Invariant:** a handle serves one thread at a time (libgit2 objects are not `Sync`), and at most [`MAX_IDLE`] are
+//! kept; each keeps its own pack windows and at most 16 MiB of delta bases a pack (libgit2 `pack.h`), while the object
+//! cache is one for the process, holds no blobs and is bounded at 256 MB (libgit2 `cache.c`).
+
+use super::{GitError, open};
+use git2::Repository;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// Handles kept for later; more threads than this open one for a moment (about a tenth of a millisecond each).
+const MAX_IDLE: usize = 16;
+
+/// The handles of one repository.
+pub(super) struct Pool {
+    path: PathBuf,
+    idle: Mutex<Vec<Repository>>,
+}
+
+impl Pool {
+    /// Makes a pool that holds its first handle already.
+    pub(super) fn new(path: PathBuf, first: Repository) -> Self {
+        // A later change of directory must not make a relative path name something else.
+        let path = std::path::absolute(&path).unwrap_or(path);
+        Self { path, idle: Mutex::new(vec![first]) }
+    }
+
+    /// Lends a handle.
+    pub(super) fn get(&self) -> Result<Lent<'_>, GitError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let repository = match idle {
+            Some(repository) => repository,
+            None => open(&self.path)?,
+        };
+        Ok(Lent { pool: self, repository: Some(repository) })
+    }
+}
+
+/// A handle, until it is dropped.
+pub(super) struct Lent<'a> {
+    pool: &'a Pool,
+    repository: Option<Repository>,
+}
+
+impl Deref for Lent<'_> {
+    type Target = Repository;
+
+    fn deref(&self) -> &Repository {
+        self.repository.as_ref().expect("the handle is taken only when this is dropped")
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let mut idle = self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < MAX_IDLE {
+            idle.extend(self.repository.take());
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Sources: what a git repository or a directory holds, and what changed in it, as values.
+//!
+//! In: a repository's objects and refs, a directory's files, and the kernel's word that something moved.
+//! Out: commits, the files of a state, the changes between two states, and the bytes of a content.
+//!
+//! **Invariant:** a change is decided by content and kind, never by a time stamp, a rename guess or an event: two
+//! states that hold the same (path, content, kind) give no change, however they came about. Events only say *when* to
+//! look; what is there is read from the source itself, so a lost or doubled event costs time and never truth.
+//!
+//! Wall time enters here (committer times, settling) and travels on as data. What a content means, whether a rule wants
+//! it, and which epoch it belongs to is left to the modules behind.
+
+pub mod directory;
+mod events;
+pub mod git;
+#[cfg(test)]
+mod testing;
+
+use dataflows::data::{ContentId, DocumentPath};
+use snapshots::CommitId;
+use std::collections::BTreeMap;
+
+pub use events::EventState;
+use events::Events;
+
+/// What kind of thing stands at a path.
+///
+/// The executable bit is no difference: a change of mode alone is no change.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum FileMode {
+    /// A file with bytes of its own.
+    Regular,
+    /// A symbolic link, which is never followed; its content is the target's name.
+    Symlink,
+    /// A commit of another repository; its content is that commit's id.
+    Submodule,
+}
+
+/// What stands at a path: a kind, and the git id of its content.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FileState {
+    /// The git blob id of the bytes (of a submodule: the commit id).
+    pub content: ContentId,
+    /// The kind.
+    pub mode: FileMode,
+}
+
+/// One path whose state differs between two states of a source; `before` and `after` are never equal.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct FileChange {
+    /// Where.
+    pub path: DocumentPath,
+    /// What stood there, if anything did.
+    pub before: Option<FileState>,
+    /// What stands there now, if anything does.
+    pub after: Option<FileState>,
+}
+
+/// One commit, as far as a tracker needs it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Commit {
+    /// Its id.
+    pub id: CommitId,
+    /// The first parent that the commit names, also where a shallow clone does not hold it.
+    pub parents_first: Option<CommitId>,
+    /// Committer time in seconds since 1970-01-01T00:00:00Z.
+    pub time: i64,
+}
+
+/// The bytes of a content, unless there are too many of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// All of the bytes.
+    Bytes(Vec<u8>),
+    /// The size in bytes, larger than was asked for; nothing was read.
+    TooLarge(u64),
+}
+
+/// Why a content could not be read; a fault of one document, never of the source.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The source does not hold the content (a partial clone, a pruned object, a file that is gone).
+    #[error("content {0} is not in the source; fetch it, or wait for the next change of its file")]
+    Missing(ContentId),
+    /// The file was written again since its content was named.
+    #[error("the file with content {0} has changed since; its next change is on the way")]
+    Changed(ContentId),
+    /// The id names a commit, tree or tag.
+    #[error("object {0} is no file content but a {1}")]
+    NotABlob(ContentId, &'static str),
+    /// The object database could not answer.
+    #[error("cannot read content {content} from the repository")]
+    Object {
+        /// What was asked for.
+        content: ContentId,
+        /// What git says.
+        source: git2::Error,
+    },
+    /// The disk could not answer.
+    #[error("cannot read content {content} from {path}")]
+    File {
+        /// What was asked for.
+        content: ContentId,
+        /// The file that held it.
+        path: DocumentPath,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The repository could not be opened again for this thread.
+    #[error(transparent)]
+    Repository(#[from] git::GitError),
+}
+
+/// Gives the bytes behind a content id, from any thread.
+pub trait Contents: Send + Sync {
+    /// Returns the bytes of `content`, or its size where that exceeds `max_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// Where the source does not (or no longer) hold exactly these bytes.
+    fn read(&self, content: ContentId, max_bytes: u64) -> Result<Content, ReadError>;
+}
+
+/// Returns the changes that lead from one set of files to another, in the order of their paths.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use tidemill::watch::{FileMode, FileState, changes};
+/// let state = FileState { content: Default::default(), mode: FileMode::Regular };
+/// let after = BTreeMap::from([("README.md".into(), state)]);
+/// assert_eq!(changes(&BTreeMap::new(), &after).len(), 1);
+/// assert_eq!(changes(&after, &after), []);
+/// ```
+#[must_use]
+pub fn changes(
+    before: &BTreeMap<DocumentPath, FileState>,
+    after: &BTreeMap<DocumentPath, FileState>,
+) -> Vec<FileChange> {
+    let gone_or_new = before.iter().filter_map(|(path, old)| {
+        let new = after.get(path);
+        (new != Some(old)).then(|| FileChange { path: path.clone(), before: Some(*old), after: new.copied() })
+    });
+    let added = after.iter().filter(|(path, _)| !before.contains_key(path)).map(|(path, new)| FileChange {
+        path: path.clone(),
+        before: None,
+        after: Some(*new),
+    });
+    let mut changes: Vec<FileChange> = gone_or_new.chain(added).collect();
+    changes.sort_unstable();
+    changes
+}
