@@ -37,6 +37,11 @@ impl Contents for AllContents {
 
 /// Returns an error and its causes as one line.
 fn chain(error: &dyn Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        said = format!("{said}: {error}");
+        cause = error.source();
+    }
+    said
 }

@@ -45,8 +45,8 @@ pub(super) struct GitView {
 
 /// Gives out numbers for views that are seen for the first time.
 pub(super) trait ViewNumbers {
-    /// Returns the number of a new view.
-    fn new_view(&mut self, source: SourceId, name: &str) -> Result<ViewId, EngineError>;
+    /// Returns the number of a view, a new one where it has none.
+    fn view(&mut self, source: SourceId, name: &str) -> Result<ViewId, EngineError>;
 }
 
 impl GitTracker {
@@ -111,7 +111,7 @@ impl GitTracker {
             let view = match self.views.get(&head.view) {
                 Some(view) => *view,
                 None => {
-                    let view = GitView { id: numbers.new_view(self.id, &head.view)?, at: None, in_graph: false };
+                    let view = GitView { id: numbers.view(self.id, &head.view)?, at: None, in_graph: false };
                     self.views.insert(head.view.clone(), view);
                     view
                 }
@@ -233,7 +233,7 @@ impl GitTracker {
             Some(Backfill::From(revision)) => {
                 let start = self.source.resolve(revision)?;
                 let mut commits = self.source.first_parents(from, |commit| *commit == start, None)?;
-                let first = commits.first().map_or(head.commit.parents_first, |first| first.parents_first);
+                let first = commits.first().map_or(head.commit.first_parent, |first| first.first_parent);
                 if from == start || first == Some(start) {
                     commits.insert(0, self.source.commit(start)?);
                     commits

@@ -63,17 +63,10 @@ impl Registry {
         self.views.iter().filter(move |(_, view)| view.source == source).map(|(id, view)| (*id, view.name.as_str()))
     }
 
-    /// Returns the number of a view, giving it one if it is new.
-    pub(super) fn view(&mut self, source: SourceId, name: &str) -> Result<ViewId, EngineError> {
-        match self.views_of(source).find(|(_, known)| *known == name) {
-            Some((id, _)) => Ok(id),
-            None => self.new_view(source, name),
-        }
-    }
 }
 
 impl ViewNumbers for Registry {
-    fn new_view(&mut self, source: SourceId, name: &str) -> Result<ViewId, EngineError> {
+    fn view(&mut self, source: SourceId, name: &str) -> Result<ViewId, EngineError> {
         // A view that was gone and comes back is the same view.
         if let Some((id, _)) = self.views_of(source).find(|(_, known)| *known == name) {
             return Ok(id);

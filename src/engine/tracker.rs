@@ -7,7 +7,7 @@
 
 use super::contents::AllContents;
 use super::directory::{DIRECTORY_VIEW, DirectoryState, DirectoryTracker};
-use super::git::{GitTracker, GitView};
+use super::git::{GitTracker, GitView, ViewNumbers};
 use super::publisher::{OnPublished, Publisher};
 use super::recover::{Registry, arrivals, departures, files_of, source_record};
 use super::step::Step;
@@ -16,7 +16,7 @@ use crate::config::{Config, SourceConfig};
 use crate::embedders::StaticModel;
 use crate::index::apply::{CommitTarget, IndexWriter, Purpose, Target};
 use crate::index::lexical::{self, LexicalWriter};
-use crate::index::vector::VectorStore;
+use crate::index::vector::{Shape, VectorWriter};
 use crate::store::{Database, Layout, SourceKind, WriterLock};
 use crate::watch::directory::{DirectoryOptions, DirectorySource, DirectoryWatcher};
 use crate::watch::git::{GitSource, RefPattern};
@@ -108,7 +108,8 @@ impl Tracker {
         let memo = database.memo(model);
         let archive = Archive::create_or_open_writer(&layout.versions())?;
         let lexical = LexicalWriter::open_or_create(&layout.lexical())?;
-        let vectors = VectorStore::open_writer(&layout.vectors(), embedder.dimensions(), model)?;
+        let dimensions = u32::try_from(embedder.dimensions()).unwrap_or(u32::MAX);
+        let vectors = VectorWriter::open(&layout.vectors(), Shape { dimensions, model })?;
 
         let contents = AllContents::default();
         let mut registry = Registry::open(&database)?;
@@ -169,10 +170,14 @@ impl Tracker {
                 return Ok(());
             }
             self.take(source, &repository, &step, begun)?;
-            self.git(index).map(|git| git.took(&step));
+            if let Some(Source::Git(git, _)) = self.sources.get_mut(index) {
+                git.took(&step);
+            }
             begun = Instant::now();
         }
-        self.git(index).map(GitTracker::caught_up);
+        if let Some(Source::Git(git, _)) = self.sources.get_mut(index) {
+            git.caught_up();
+        }
         Ok(())
     }
 
@@ -190,7 +195,7 @@ impl Tracker {
                         }
                     },
                 };
-                let target = CommitTarget { source, commit: to.id, parent: to.parents_first, time: to.time, view };
+                let target = CommitTarget { source, commit: to.id, parent: to.first_parent, time: to.time, view };
                 (graph_view, Purpose::Commit(target), changes)
             }
             Step::Point { view, commit } => (NOWHERE, Purpose::Point { view, source, commit }, Vec::new()),

@@ -74,7 +74,7 @@ impl IndexReader {
     ///
     /// # Errors
     /// Where there is no store, or a part of it is damaged, of another format, or of another model.
-    pub fn open(layout: &Layout, model: Fingerprint, dimensions: usize) -> Result<Self, ReaderError> {
+    pub fn open(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Self, ReaderError> {
         layout.check()?;
         // A store whose first version is not published yet may lack any of its parts.
         let archive = Archive::open_reader(&layout.versions()).map_err(|error| match error {

@@ -20,8 +20,11 @@ mod revision;
 pub use filter::{Filter, FilterError};
 pub use hits::{Found, Hit, Ranked};
 pub use lines::{PlacedDocument, document_of, placed_entries};
-pub use retrieve::{Mode, Request, Searcher};
-pub use revision::{Revisions, RevisionError, Selected};
+pub use retrieve::{Answer, Mode, Request, Searcher};
+pub use hits::IntroducedIn;
+pub(crate) use hits::introduced;
+pub(crate) use revision::show_time;
+pub use revision::{RevisionError, Revisions, Selected};
 
 use crate::index::ReaderError;
 use crate::index::lexical::LexicalError;

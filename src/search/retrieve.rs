@@ -119,7 +119,7 @@ impl Searcher {
     /// Where there is none, or it has no version.
     pub fn open(layout: &Layout) -> Result<Self, SearchError> {
         let model = StaticModel::new();
-        let reader = IndexReader::open(layout, model.fingerprint(), model.dimensions())?;
+        let reader = IndexReader::open(layout, model.fingerprint(), u32::try_from(model.dimensions()).unwrap_or(u32::MAX))?;
         let revisions = Revisions::new(&reader)?;
         Ok(Self { reader, revisions, model })
     }

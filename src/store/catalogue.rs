@@ -106,7 +106,7 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn entry_ordinal(&self, id: EntryId) -> Result<Option<Ordinal>, StoreError> {
-        let bytes = self.tables.entry_ids.get::<u32>(&self.tables.read()?, &id.to_bytes())?;
+        let bytes = self.tables.entry_ids.get::<u32>(&*self.tables.read()?, &id.to_bytes())?;
         Ok(bytes.map(Ordinal::new))
     }
 
@@ -124,7 +124,7 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails or has no such row.
     pub fn entry(&self, ordinal: Ordinal) -> Result<EntryRecord, StoreError> {
-        let row = self.tables.entries.get(&self.tables.read()?, &key(ordinal))?;
+        let row = self.tables.entries.get(&*self.tables.read()?, &key(ordinal))?;
         row.ok_or_else(|| self.tables.entries.lost(ordinal.get()))
     }
 
@@ -147,7 +147,7 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn document_ordinal(&self, document: &Document) -> Result<Option<Ordinal>, StoreError> {
-        let row = self.tables.document_ids.get::<u32>(&self.tables.read()?, &document_key(document))?;
+        let row = self.tables.document_ids.get::<u32>(&*self.tables.read()?, &document_key(document))?;
         Ok(row.map(Ordinal::new))
     }
 
@@ -156,7 +156,7 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails or has no such row.
     pub fn document(&self, ordinal: Ordinal) -> Result<Document, StoreError> {
-        let row = self.tables.documents.get(&self.tables.read()?, &key(ordinal))?;
+        let row = self.tables.documents.get(&*self.tables.read()?, &key(ordinal))?;
         row.ok_or_else(|| self.tables.documents.lost(ordinal.get()))
     }
 
@@ -179,7 +179,7 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn documents_at(&self, path: &DocumentPath) -> Result<Vec<Ordinal>, StoreError> {
-        let keys = self.tables.document_paths.keys_with(&self.tables.read()?, &path_key(path))?;
+        let keys = self.tables.document_paths.keys_with(&*self.tables.read()?, &path_key(path))?;
         Ok(keys.iter().filter_map(|key| ordinal_from(&key[16..])).collect())
     }
 
@@ -188,7 +188,7 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn next_entry(&self) -> Result<u32, StoreError> {
-        Ok(next(self.tables.entries.last_key(&self.tables.read()?)?))
+        Ok(next(self.tables.entries.last_key(&*self.tables.read()?)?))
     }
 
     /// Returns the ordinal after the largest one that a document has.
@@ -196,7 +196,7 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn next_document(&self) -> Result<u32, StoreError> {
-        Ok(next(self.tables.documents.last_key(&self.tables.read()?)?))
+        Ok(next(self.tables.documents.last_key(&*self.tables.read()?)?))
     }
 
     /// Writes an entry under a new ordinal.
@@ -247,7 +247,7 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn sources(&self) -> Result<Vec<(SourceId, SourceRecord)>, StoreError> {
-        let rows = self.tables.sources.all(&self.tables.read()?)?;
+        let rows = self.tables.sources.all(&*self.tables.read()?)?;
         Ok(rows.into_iter().filter_map(|(key, row)| Some((SourceId::new(number(&key)?), row))).collect())
     }
 
@@ -256,7 +256,7 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn views(&self) -> Result<Vec<(ViewId, ViewRecord)>, StoreError> {
-        let rows = self.tables.views.all(&self.tables.read()?)?;
+        let rows = self.tables.views.all(&*self.tables.read()?)?;
         Ok(rows.into_iter().filter_map(|(key, row)| Some((ViewId::new(number(&key)?), row))).collect())
     }
 
@@ -289,7 +289,7 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn receipt(&self, epoch: Epoch) -> Result<Option<Receipt>, StoreError> {
-        self.tables.receipts.get(&self.tables.read()?, &epoch.get().to_be_bytes())
+        self.tables.receipts.get(&*self.tables.read()?, &epoch.get().to_be_bytes())
     }
 
     /// Returns every receipt, in the order of epochs.
@@ -297,7 +297,7 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn receipts(&self) -> Result<Vec<Receipt>, StoreError> {
-        Ok(self.tables.receipts.all(&self.tables.read()?)?.into_iter().map(|(_, receipt)| receipt).collect())
+        Ok(self.tables.receipts.all(&*self.tables.read()?)?.into_iter().map(|(_, receipt)| receipt).collect())
     }
 }
 

@@ -125,7 +125,7 @@ impl WriterLock {
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
                 // Who holds it is a courtesy; an unreadable name must not hide that it is held.
-                let _ = file.by_ref().take(64).read_to_string(&mut holder);
+                let _ = (&file).take(64).read_to_string(&mut holder);
                 let holder = match holder.trim() {
                     "" => "another process".to_owned(),
                     number => format!("process {number}"),

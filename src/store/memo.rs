@@ -69,7 +69,7 @@ struct Generation {
 
 impl Results {
     /// Looks a key up in every generation.
-    fn find<'a, K: Eq + Hash, V>(&'a self, map: impl Fn(&'a Generation) -> &'a FxHashMap<K, V>, key: &K) -> Option<&'a V> {
+    fn find<'a, K: Eq + Hash + 'a, V>(&'a self, map: impl Fn(&'a Generation) -> &'a FxHashMap<K, V>, key: &K) -> Option<&'a V> {
         let flushing = self.flushing.as_deref().and_then(|generation| map(generation).get(key));
         map(&self.pending).get(key).or(flushing).or_else(|| map(&self.while_running).get(key))
     }

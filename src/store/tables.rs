@@ -135,18 +135,18 @@ impl Tables {
 
 impl Table {
     /// Returns a row's bytes.
-    pub(super) fn bytes<'t>(&self, txn: &'t RoTxn<'_, impl heed::TlsUsage>, key: &[u8]) -> Result<Option<&'t [u8]>, StoreError> {
+    pub(super) fn bytes<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<&'t [u8]>, StoreError> {
         let failed = |source| StoreError::Database { attempt: "read a row", source };
         self.rows.get(txn, key).map_err(failed)
     }
 
     /// Returns a row, decoded.
-    pub(super) fn get<T: DeserializeOwned>(&self, txn: &RoTxn<'_, impl heed::TlsUsage>, key: &[u8]) -> Result<Option<T>, StoreError> {
+    pub(super) fn get<T: DeserializeOwned>(&self, txn: &RoTxn<'_>, key: &[u8]) -> Result<Option<T>, StoreError> {
         self.bytes(txn, key)?.map(|bytes| codec::decode(bytes).map_err(|source| self.damaged(source))).transpose()
     }
 
     /// Returns every row in the order of keys.
-    pub(super) fn all<T: DeserializeOwned>(&self, txn: &RoTxn<'_, impl heed::TlsUsage>) -> Result<Vec<(Vec<u8>, T)>, StoreError> {
+    pub(super) fn all<T: DeserializeOwned>(&self, txn: &RoTxn<'_>) -> Result<Vec<(Vec<u8>, T)>, StoreError> {
         let failed = |source| StoreError::Database { attempt: "read a table", source };
         let mut rows = Vec::new();
         for row in self.rows.iter(txn).map_err(failed)? {
@@ -157,14 +157,14 @@ impl Table {
     }
 
     /// Returns the keys that begin with `prefix`, in order.
-    pub(super) fn keys_with(&self, txn: &RoTxn<'_, impl heed::TlsUsage>, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+    pub(super) fn keys_with(&self, txn: &RoTxn<'_>, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
         let failed = |source| StoreError::Database { attempt: "read a table", source };
         let rows = self.rows.prefix_iter(txn, prefix).map_err(failed)?;
         rows.map(|row| row.map(|(key, _)| key.to_vec()).map_err(failed)).collect()
     }
 
     /// Returns the largest key.
-    pub(super) fn last_key(&self, txn: &RoTxn<'_, impl heed::TlsUsage>) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(super) fn last_key(&self, txn: &RoTxn<'_>) -> Result<Option<Vec<u8>>, StoreError> {
         let failed = |source| StoreError::Database { attempt: "read a table", source };
         Ok(self.rows.last(txn).map_err(failed)?.map(|(key, _)| key.to_vec()))
     }

@@ -17,44 +17,13 @@ pub mod git;
 mod testing;
 
 use dataflows::data::{ContentId, DocumentPath};
+pub use dataflows::data::{FileChange, FileMode, FileState};
+pub use dataflows::memo::Content;
 use snapshots::CommitId;
 use std::collections::BTreeMap;
 
 pub use events::EventState;
 use events::Events;
-
-/// What kind of thing stands at a path.
-///
-/// The executable bit is no difference: a change of mode alone is no change.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum FileMode {
-    /// A file with bytes of its own.
-    Regular,
-    /// A symbolic link, which is never followed; its content is the target's name.
-    Symlink,
-    /// A commit of another repository; its content is that commit's id.
-    Submodule,
-}
-
-/// What stands at a path: a kind, and the git id of its content.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct FileState {
-    /// The git blob id of the bytes (of a submodule: the commit id).
-    pub content: ContentId,
-    /// The kind.
-    pub mode: FileMode,
-}
-
-/// One path whose state differs between two states of a source; `before` and `after` are never equal.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct FileChange {
-    /// Where.
-    pub path: DocumentPath,
-    /// What stood there, if anything did.
-    pub before: Option<FileState>,
-    /// What stands there now, if anything does.
-    pub after: Option<FileState>,
-}
 
 /// One commit, as far as a tracker needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -62,18 +31,9 @@ pub struct Commit {
     /// Its id.
     pub id: CommitId,
     /// The first parent that the commit names, also where a shallow clone does not hold it.
-    pub parents_first: Option<CommitId>,
+    pub first_parent: Option<CommitId>,
     /// Committer time in seconds since 1970-01-01T00:00:00Z.
     pub time: i64,
-}
-
-/// The bytes of a content, unless there are too many of them.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Content {
-    /// All of the bytes.
-    Bytes(Vec<u8>),
-    /// The size in bytes, larger than was asked for; nothing was read.
-    TooLarge(u64),
 }
 
 /// Why a content could not be read; a fault of one document, never of the source.

@@ -80,7 +80,7 @@ impl Repo {
 
     /// Returns what git takes a revision for.
     pub(super) fn id(&self, rev: &str) -> CommitId {
-        CommitId::parse_hex(&self.git(&["rev-parse", &format!("{rev}^{{commit}}")])).unwrap()
+        self.git(&["rev-parse", &format!("{rev}^{{commit}}")]).parse::<CommitId>().unwrap()
     }
 
     /// Feeds a stream to `git fast-import`, which writes it as one pack.
@@ -109,7 +109,7 @@ fn ls_tree_line(line: &[u8]) -> (DocumentPath, FileState) {
         "160000" => FileMode::Submodule,
         other => panic!("git lists mode {other}"),
     };
-    let content = ContentId::from_bytes(*CommitId::parse_hex(head[2]).unwrap().as_bytes());
+    let content = ContentId::from_bytes(*head[2].parse::<CommitId>().unwrap().as_bytes());
     (DocumentPath::new(&line[tab + 1..]), FileState { content, mode })
 }
 

@@ -52,7 +52,7 @@ pub struct File {
 }
 
 /// A path whose object came, went or changed between two states of a view.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FileChange {
     /// Where the file stands.
     pub path: DocumentPath,

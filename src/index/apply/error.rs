@@ -4,7 +4,7 @@ use crate::index::lexical::LexicalError;
 use crate::index::vector::VectorError;
 use crate::store::StoreError;
 use dataflows::data::DocumentPath;
-use snapshots::ArchiveError;
+use snapshots::{ArchiveError, OrdinalsExhausted};
 
 /// Why a batch of epochs was not published; nothing of it is visible.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +22,9 @@ pub enum ApplyError {
     /// The version log refused.
     #[error("cannot publish: the version log failed")]
     Archive(#[from] ArchiveError),
+    /// All ordinals are used.
+    #[error("cannot publish")]
+    Ordinals(#[from] OrdinalsExhausted),
     /// The graph and the store disagree on what is alive.
     #[error("cannot publish: the graph moved a {what} of {path} by {change}, which does not fit what is alive; start again to rebuild the graph from the last version")]
     Inexact {

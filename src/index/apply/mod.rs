@@ -24,7 +24,7 @@ pub use error::ApplyError;
 pub use target::{CommitTarget, Published, Purpose, Target};
 
 use super::lexical::LexicalWriter;
-use super::vector::VectorStore;
+use super::vector::VectorWriter;
 use crate::store::{Catalogue, Database, EntryRecord, StoreMemo, WriteTransaction};
 use dataflows::data::{Document, Entry, EntryId, Fingerprint, View};
 use dataflows::embed::Vector;
@@ -32,7 +32,7 @@ use dataflows::memo::{Embedded, Memo};
 use dataflows::run::EpochDone;
 use plan::Draft;
 use rustc_hash::FxHashMap;
-use snapshots::{Archive, Bitmaps, Ordinal, VersionId};
+use snapshots::{Archive, Bitmaps, Ordinal, OrdinalCounter, SourceId, VersionId, ViewId};
 use std::time::Instant;
 
 /// Everything that a publish writes to; there is one a store.
@@ -42,10 +42,12 @@ pub struct IndexWriter {
     memo: StoreMemo,
     archive: Archive,
     lexical: LexicalWriter,
-    vectors: VectorStore,
-    next_entry: u32,
-    next_document: u32,
+    vectors: VectorWriter,
+    next_entry: OrdinalCounter,
+    next_document: OrdinalCounter,
     heads: FxHashMap<View, Head>,
+    sources: FxHashMap<SourceId, String>,
+    views: FxHashMap<ViewId, String>,
     fingerprint: Fingerprint,
     model: Fingerprint,
 }
@@ -79,7 +81,7 @@ impl IndexWriter {
         memo: StoreMemo,
         archive: Archive,
         lexical: LexicalWriter,
-        vectors: VectorStore,
+        vectors: VectorWriter,
         fingerprint: Fingerprint,
         model: Fingerprint,
     ) -> Result<Self, ApplyError> {
@@ -101,9 +103,11 @@ impl IndexWriter {
             archive,
             lexical,
             vectors,
-            next_entry,
-            next_document,
+            next_entry: OrdinalCounter::resume(next_entry),
+            next_document: OrdinalCounter::resume(next_document),
             heads: FxHashMap::default(),
+            sources: FxHashMap::default(),
+            views: FxHashMap::default(),
             fingerprint,
             model,
         })
@@ -155,9 +159,20 @@ impl IndexWriter {
                 tracing::warn!("cannot write a checkpoint: {error}");
             }
             let Draft { epoch, view, receipt, repaired, .. } = draft;
-            published.push(Published { epoch, view, version, receipt, repaired });
+            let (source, view) = self.names(version.source, view)?;
+            published.push(Published { epoch, source, view, version, receipt, repaired });
         }
         Ok(published)
+    }
+
+    /// Returns the names of a source and a view.
+    fn names(&mut self, source: SourceId, view: Option<ViewId>) -> Result<(String, Option<String>), ApplyError> {
+        if !self.sources.contains_key(&source) || view.is_some_and(|view| !self.views.contains_key(&view)) {
+            self.sources = self.catalogue.sources()?.into_iter().map(|(id, source)| (id, source.name)).collect();
+            self.views = self.catalogue.views()?.into_iter().map(|(id, view)| (id, view.name)).collect();
+        }
+        let source = self.sources.get(&source).cloned().unwrap_or_default();
+        Ok((source, view.and_then(|view| self.views.get(&view).cloned())))
     }
 
     /// Returns what is alive after an epoch, and resolves what it touched to ordinals.
@@ -184,7 +199,7 @@ impl IndexWriter {
                 None => match batch.documents.get(document) {
                     Some(ordinal) => *ordinal,
                     None => {
-                        let ordinal = take(&mut self.next_document)?;
+                        let ordinal = self.next_document.next()?;
                         batch.documents.insert(document.clone(), ordinal);
                         batch.rows.insert(ordinal, document.clone());
                         ordinal
@@ -204,7 +219,7 @@ impl IndexWriter {
     }
 
     fn new_entry(&mut self, id: EntryId, entry: &Entry, batch: &mut Batch) -> Result<Ordinal, ApplyError> {
-        let ordinal = take(&mut self.next_entry)?;
+        let ordinal = self.next_entry.next()?;
         batch.ordinals.insert(id, ordinal);
         let has_vector = match self.memo.embedded(entry.embed_id()) {
             Some(Embedded::Vector(vector)) => {
@@ -238,7 +253,7 @@ impl IndexWriter {
             record.tokens = self.lexical.add(*ordinal, &text, &card.name)?;
             batch.touched.insert(*ordinal, (entry.id(), record.tokens));
         }
-        Ok(self.lexical.commit(self.next_entry)?)
+        Ok(self.lexical.commit(self.next_entry.used())?)
     }
 
     fn write_catalogue(&self, batch: &Batch, to: &mut WriteTransaction<'_>) -> Result<(), ApplyError> {
@@ -250,10 +265,4 @@ impl IndexWriter {
         }
         Ok(())
     }
-}
-
-fn take(next: &mut u32) -> Result<Ordinal, ApplyError> {
-    let ordinal = Ordinal::new(*next);
-    *next = next.checked_add(1).ok_or(ApplyError::Unexpected("all ordinals are used; track into a new store"))?;
-    Ok(ordinal)
 }

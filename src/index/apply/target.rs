@@ -68,8 +68,10 @@ pub struct CommitTarget {
 pub struct Published {
     /// The epoch.
     pub epoch: Epoch,
-    /// The view that moved, if one did.
-    pub view: Option<ViewId>,
+    /// The source's name.
+    pub source: String,
+    /// The name of the view that moved, if one did.
+    pub view: Option<String>,
     /// The version.
     pub version: Version,
     /// What it took.

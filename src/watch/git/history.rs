@@ -132,7 +132,7 @@ impl Iterator for Line<'_> {
             Err(error) => return Some(Err(super::object_error("commit", id, error))),
         };
         self.started = true;
-        self.next = commit.parents_first;
+        self.next = commit.first_parent;
         Some(Ok(commit))
     }
 }

@@ -22,7 +22,7 @@ pub use heads::{Head, HeadState, Heads, RefPattern};
 pub use refs::{RefWatcher, Woken};
 pub use resolve::parse_time;
 
-use super::Commit;
+pub use super::Commit;
 use git2::{Error, ErrorCode, ObjectType, Oid, Repository, RepositoryOpenFlags};
 use pool::Pool;
 use snapshots::CommitId;
@@ -226,7 +226,7 @@ fn object_error(kind: &'static str, id: CommitId, source: Error) -> GitError {
 
 /// Returns the part of a commit that a tracker needs.
 fn commit_value(commit: &git2::Commit<'_>) -> Commit {
-    Commit { id: commit_id(commit.id()), parents_first: first_parent(commit), time: commit.time().seconds() }
+    Commit { id: commit_id(commit.id()), first_parent: first_parent(commit), time: commit.time().seconds() }
 }
 
 /// Returns the first parent that the commit itself names.
@@ -238,7 +238,7 @@ fn first_parent(commit: &git2::Commit<'_>) -> Option<CommitId> {
         return Some(commit_id(parent));
     }
     let line = commit.raw_header_bytes().split(|&byte| byte == b'\n').nth(1)?;
-    CommitId::parse_hex(std::str::from_utf8(line.strip_prefix(b"parent ")?).ok()?)
+    std::str::from_utf8(line.strip_prefix(b"parent ")?).ok()?.parse().ok()
 }
 
 /// Returns the word for a kind of object.

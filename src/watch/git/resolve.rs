@@ -77,7 +77,7 @@ impl GitSource {
 }
 
 fn resolve_name(repository: &Repository, name: &str) -> Result<Option<CommitId>, GitError> {
-    if let Some(id) = CommitId::parse_hex(name) {
+    if let Ok(id) = name.parse::<CommitId>() {
         match find_commit(repository, id) {
             Ok(_) => return Ok(Some(id)),
             Err(GitError::MissingObject { .. }) => {}

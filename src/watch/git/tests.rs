@@ -150,8 +150,8 @@ fn first_parents_end_at_the_stop_the_limit_or_the_start() {
     assert_eq!(walk(None, Some(2)), line[3..]);
     assert_eq!(walk(None, Some(0)), []);
     let commits = source.first_parents(line[4], |_| false, None).unwrap();
-    assert_eq!((commits[0].parents_first, commits[0].time), (None, FIRST_TIME));
-    assert_eq!((commits[1].parents_first, commits[1].time), (Some(line[0]), FIRST_TIME + 60));
+    assert_eq!((commits[0].first_parent, commits[0].time), (None, FIRST_TIME));
+    assert_eq!((commits[1].first_parent, commits[1].time), (Some(line[0]), FIRST_TIME + 60));
     let at = |time| source.first_parent_at(line[4], FIRST_TIME + time).unwrap().map(|commit| commit.id);
     assert_eq!(
         (at(-1), at(0), at(119), at(120), at(9999)),

@@ -65,7 +65,7 @@ fn a_shallow_clone_ends_where_its_history_does() {
     let source = GitSource::open(&repo.beside("shallow")).unwrap();
     let commits = source.first_parents(line[4], |_| false, None).unwrap();
     assert_eq!(ids(&commits), line[3..]);
-    assert_eq!(commits[0].parents_first, Some(line[2]), "the parent is named, though it is not here");
+    assert_eq!(commits[0].first_parent, Some(line[2]), "the parent is named, though it is not here");
     assert_eq!(ids(&source.new_commits(line[3], line[4]).unwrap()), [line[4]]);
     assert!(matches!(source.resolve("main~3"), Err(GitError::BeforeHistory { length: 2, .. })));
 }
@@ -77,7 +77,7 @@ fn a_missing_commit_tree_or_blob_is_named() {
     let second = repo.commit_file("folder/a", "two");
     let object = |rev: &str| {
         let id = repo.git(&["rev-parse", rev]);
-        (repo.path().join(".git/objects").join(&id[..2]).join(&id[2..]), CommitId::parse_hex(&id).unwrap())
+        (repo.path().join(".git/objects").join(&id[..2]).join(&id[2..]), id.parse::<CommitId>().unwrap())
     };
     let (blob_file, blob) = object("HEAD:folder/a");
     let content = ContentId::from_bytes(*blob.as_bytes());

@@ -1,0 +1,131 @@
+//! The command line.
+//!
+//! In: arguments. Out: results on standard output, everything else on standard error, and an exit status: 0 done, 1 it
+//! failed, 2 wrong usage, 3 finished but not all is well.
+//!
+//! **Invariant:** a failure is one line on standard error, cause after cause; with `--json` nothing but JSON goes to
+//! standard output.
+
+mod demo;
+mod dump;
+mod explain;
+mod output;
+mod search;
+mod snapshots;
+mod status;
+mod track;
+
+use crate::config::Config;
+use crate::store::Layout;
+use crate::telemetry::{self, Verbosity};
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Keeps a hybrid index of a repository in step with every commit, and the index of every commit.
+#[derive(Parser, Debug)]
+#[command(name = "tidemill", version, about, propagate_version = true)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Flags that every command takes, before it or behind it.
+#[derive(Args, Debug)]
+struct Global {
+    /// The store.
+    #[arg(long, global = true, env = "TIDEMILL_DATA", default_value = ".tidemill", value_name = "DIR")]
+    data: PathBuf,
+    /// Settings; `tidemill.toml` if it is there.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print JSON and nothing else on standard output.
+    #[arg(long, global = true)]
+    json: bool,
+    /// Say less.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Say more; twice for everything.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+impl Global {
+    fn layout(&self) -> Layout {
+        Layout::new(&self.data)
+    }
+
+    fn config(&self) -> anyhow::Result<Config> {
+        Ok(Config::load(self.config.as_deref())?)
+    }
+
+    const fn verbosity(&self) -> Verbosity {
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, 0) => Verbosity::Normal,
+            (false, 1) => Verbosity::Verbose,
+            (false, _) => Verbosity::Debug,
+        }
+    }
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Keep the indexes in step with the sources.
+    Track(track::TrackArgs),
+    /// Search the newest version, or the snapshot at a revision.
+    Search(search::SearchArgs),
+    /// The index of every commit.
+    Snapshots(snapshots::SnapshotsArgs),
+    /// Every live entry, one JSON object a line.
+    Dump(dump::DumpArgs),
+    /// Sources, views, newest versions, faults, sizes and work done.
+    Status,
+    /// How a document got, or did not get, into the index.
+    Explain(explain::ExplainArgs),
+    /// The whole main job on this repository's own history, nothing to prepare.
+    Demo(demo::DemoArgs),
+}
+
+/// What a command that did not fail comes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    Done,
+    #[expect(dead_code, reason = "`snapshots verify` and `eval --fail-under` finish so; they are being built")]
+    NotAllWell,
+}
+
+/// Runs the program with the process's arguments.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are results; a mistake is wrong usage.
+            let code = if error.use_stderr() { 2 } else { 0 };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    telemetry::start(cli.global.verbosity());
+    let outcome = match cli.command {
+        Command::Track(args) => track::run(&cli.global, args),
+        Command::Search(args) => search::run(&cli.global, &args),
+        Command::Snapshots(args) => snapshots::run(&cli.global, &args),
+        Command::Dump(args) => dump::run(&cli.global, &args),
+        Command::Status => status::run(&cli.global),
+        Command::Explain(args) => explain::run(&cli.global, &args),
+        Command::Demo(args) => demo::run(&cli.global, &args),
+    };
+    match outcome {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::NotAllWell) => ExitCode::from(3),
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tidemill: {}", output::one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `search`: the newest version, or the snapshot at a revision.
+//!
+//! In: a question. Out: hits.
+
+use super::output::{json_line, line, short};
+use super::{Global, Outcome};
+use crate::search::{Answer, Filter, Hit, Mode, Request, Searcher, Selected};
+use crate::serve::wire::{At, SearchAnswer};
+use anyhow::Result;
+use clap::Args;
+
+/// Lines of a hit's text that are shown to people.
+const SHOWN_LINES: usize = 6;
+
+#[derive(Args, Debug)]
+pub(super) struct SearchArgs {
+    /// What to look for; words in double quotes must stand together.
+    query: String,
+    /// Only this source.
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
+    /// This view instead of the branch that HEAD names.
+    #[arg(long, value_name = "VIEW")]
+    view: Option<String>,
+    /// As of a commit, tag, branch, BRANCH~N or time.
+    #[arg(long, value_name = "REV")]
+    at: Option<String>,
+    /// Which index answers.
+    #[arg(long, value_enum, default_value_t = Mode::Hybrid)]
+    mode: Mode,
+    /// How many hits.
+    #[arg(short, default_value_t = 10, value_name = "N")]
+    k: usize,
+    /// Only what passes, as in `path:crates/** kind:code !language:cpp`.
+    #[arg(long = "where", value_name = "EXPR")]
+    filter: Option<String>,
+    /// At most so many hits of one document.
+    #[arg(long = "per-doc", default_value_t = 2, value_name = "M")]
+    per_document: usize,
+    /// Make one hit of identical text at several paths.
+    #[arg(long)]
+    fold: bool,
+    /// Show each index's rank and score.
+    #[arg(long)]
+    explain: bool,
+}
+
+/// Runs `search`.
+pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<Outcome> {
+    let request = Request {
+        query: args.query.clone(),
+        mode: args.mode,
+        k: args.k,
+        source: args.source.clone(),
+        view: args.view.clone(),
+        at: args.at.clone(),
+        filter: args.filter.as_deref().map(Filter::parse).transpose()?,
+        per_document: args.per_document,
+        fold: args.fold,
+    };
+    let searcher = Searcher::open(&global.layout())?;
+    let answer = searcher.search(&request)?;
+    if global.json {
+        let at = answer.at.iter().map(|selected| At::new(selected, lag(&searcher, selected))).collect();
+        json_line(&SearchAnswer::new(&request.query, request.mode.as_str(), answer, at))?;
+    } else {
+        show(&answer, args.explain)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Returns for how many milliseconds the source has had a commit that the version searched does not have.
+fn lag(searcher: &Searcher, selected: &Selected) -> u64 {
+    if !selected.is_head {
+        return 0;
+    }
+    let behind = || {
+        let (_, record) = searcher.revisions().sources().iter().find(|(id, _)| *id == selected.source)?;
+        let git = searcher.revisions().repository(record)?;
+        let head = git.resolve(selected.view.as_deref()?).ok().filter(|head| *head != selected.commit)?;
+        let first = git.new_commits(selected.commit, head).ok()?.first()?.time;
+        u64::try_from(jiff::Timestamp::now().as_millisecond() - first.saturating_mul(1000)).ok()
+    };
+    behind().unwrap_or(0)
+}
+
+/// Prints an answer for people.
+pub(super) fn show(answer: &Answer, explain: bool) -> Result<()> {
+    for at in &answer.at {
+        line(format!("as of {} {} {}", at.source_name, at.view.as_deref().unwrap_or(""), short(&at.commit)))?;
+    }
+    for hit in &answer.hits {
+        line("")?;
+        line(headline(hit))?;
+        if explain {
+            let list = |name: &str, ranked: Option<crate::search::Ranked>| {
+                ranked.map_or_else(|| format!("{name}: not among its candidates"), |r| format!("{name}: rank {} score {:.4}", r.rank, r.score))
+            };
+            line(format!("     score {:.5}  {}  {}", hit.score, list("bm25", hit.bm25), list("vector", hit.vector)))?;
+        }
+        for path in hit.paths.iter().skip(1) {
+            line(format!("     also {path}"))?;
+        }
+        for text in hit.text.lines().take(SHOWN_LINES) {
+            line(format!("     {text}"))?;
+        }
+    }
+    line("")?;
+    line(format!("{} hits in {:.1} ms", answer.hits.len(), answer.took.as_secs_f64() * 1000.0))
+}
+
+fn headline(hit: &Hit) -> String {
+    let lines = hit.lines.map_or_else(String::new, |lines| format!(":{}-{}", lines.first, lines.last));
+    let symbol = if hit.card.symbol.is_empty() { &hit.card.name } else { &hit.card.symbol };
+    let introduced = hit.introduced_in.map_or_else(String::new, |commit| format!("  since {}", shorten(&commit.to_string())));
+    format!("{:>3}. {}{lines}  {symbol}{introduced}", hit.rank, hit.path)
+}
+
+fn shorten(commit: &str) -> String {
+    match commit.strip_prefix("before:") {
+        Some(commit) => format!("before {}", short(&commit)),
+        None => short(&commit),
+    }
+}

@@ -1,0 +1,155 @@
+//! `snapshots`: the index of every commit, listed, shown and compared.
+//!
+//! In: revisions. Out: lines, oldest first.
+
+use super::output::{bytes, json_line, line, short};
+use super::{Global, Outcome};
+use crate::search::{Revisions, Searcher, Selected};
+use crate::serve::wire::{DiffLine, SnapshotLine, WirePath, non_empty};
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use dataflows::memo::Memo;
+use roaring::RoaringBitmap;
+use snapshots::{Archive, Ordinal, Version};
+
+#[derive(Args, Debug)]
+pub(super) struct SnapshotsArgs {
+    #[command(subcommand)]
+    command: Option<SnapshotsCommand>,
+}
+
+#[derive(Subcommand, Debug)]
+enum SnapshotsCommand {
+    /// Every snapshot, oldest first.
+    List,
+    /// One snapshot, with the work that it took.
+    Show {
+        /// A commit, tag, branch, BRANCH~N or time.
+        rev: String,
+    },
+    /// The entries that came (+) and went (-) from one snapshot to another.
+    Diff {
+        /// From here.
+        a: String,
+        /// To here.
+        b: String,
+    },
+}
+
+/// Runs `snapshots`.
+pub(super) fn run(global: &Global, args: &SnapshotsArgs) -> Result<Outcome> {
+    let searcher = Searcher::open(&global.layout())?;
+    match args.command.as_ref().unwrap_or(&SnapshotsCommand::List) {
+        SnapshotsCommand::List => list(global, &searcher)?,
+        SnapshotsCommand::Show { rev } => show(global, &searcher, rev)?,
+        SnapshotsCommand::Diff { a, b } => diff(global, &searcher, a, b)?,
+    }
+    Ok(Outcome::Done)
+}
+
+fn snapshot_line(archive: &Archive, revisions: &Revisions, version: &Version) -> SnapshotLine {
+    let source = revisions.sources().iter().find(|(id, _)| *id == version.source);
+    let views = revisions.views_of(version.source).filter(|(id, _)| archive.view(*id) == Some(version.id));
+    SnapshotLine {
+        commit: version.commit.to_string(),
+        source: source.map(|(_, record)| record.name.clone()).unwrap_or_default(),
+        views: views.map(|(_, name)| name.to_owned()).collect(),
+        epoch: version.epoch.get(),
+        time: crate::search::show_time(version.time),
+        parent: version.parent.map(|parent| parent.to_string()),
+        live_entries: version.statistics.live_entries,
+        inserted: version.entries.inserted,
+        retracted: version.entries.retracted,
+        digest: version.digest.to_string(),
+        bytes: version.bytes,
+    }
+}
+
+fn list(global: &Global, searcher: &Searcher) -> Result<()> {
+    let lines: Vec<SnapshotLine> = searcher.reader().with_archive(|archive| {
+        let newest = |version: &&Version| archive.by_commit(version.source, version.commit) == Some(version.id);
+        archive.versions().iter().filter(newest).map(|version| snapshot_line(archive, searcher.revisions(), version)).collect()
+    });
+    for snapshot in &lines {
+        if global.json {
+            json_line(snapshot)?;
+        } else {
+            line(format!(
+                "{:>6}  {}  {}  {} {}  {} entries (+{} -{})",
+                snapshot.epoch,
+                short(&snapshot.commit),
+                snapshot.time,
+                snapshot.source,
+                snapshot.views.join(","),
+                snapshot.live_entries,
+                snapshot.inserted,
+                snapshot.retracted,
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the one version that a revision names.
+fn select(searcher: &Searcher, rev: &str) -> Result<Selected> {
+    let selected = searcher.revisions().select(searcher.reader(), None, None, Some(rev))?;
+    selected.into_iter().next().with_context(|| format!("no source has `{rev}`"))
+}
+
+fn show(global: &Global, searcher: &Searcher, rev: &str) -> Result<()> {
+    let selected = select(searcher, rev)?;
+    let (snapshot, version) = searcher.reader().with_archive(|archive| {
+        let version = archive.version(selected.version).cloned().context("the version is not in the log")?;
+        Ok::<_, anyhow::Error>((snapshot_line(archive, searcher.revisions(), &version), version))
+    })?;
+    if global.json {
+        return json_line(&snapshot);
+    }
+    line(format!("commit    {}", snapshot.commit))?;
+    line(format!("parent    {}", snapshot.parent.as_deref().unwrap_or("none")))?;
+    line(format!("time      {}", snapshot.time))?;
+    line(format!("source    {} {}", snapshot.source, snapshot.views.join(", ")))?;
+    line(format!("epoch     {}", snapshot.epoch))?;
+    line(format!("entries   {} alive, {} came, {} went", snapshot.live_entries, snapshot.inserted, snapshot.retracted))?;
+    line(format!("digest    {}", snapshot.digest))?;
+    line(format!("in log    {}", bytes(snapshot.bytes)))?;
+    if let Some(receipt) = searcher.reader().catalogue().receipt(version.epoch)? {
+        line(format!(
+            "receipt   {} cleaned, {} chunked, {} embedded, {} from the memo, {} faults, {:.1} ms",
+            receipt.cleaned, receipt.chunked, receipt.embedded, receipt.cache_hits, receipt.faults, receipt.ms[5]
+        ))?;
+    }
+    Ok(())
+}
+
+fn diff(global: &Global, searcher: &Searcher, a: &str, b: &str) -> Result<()> {
+    let (from, to) = (select(searcher, a)?, select(searcher, b)?);
+    let delta = searcher.reader().with_archive(|archive| archive.diff(from.version, to.version))?;
+    let mut lines = changes(searcher, &delta.retracted, "-")?;
+    lines.extend(changes(searcher, &delta.inserted, "+")?);
+    lines.sort_by(|left, right| (&left.path.path, &left.symbol, right.op).cmp(&(&right.path.path, &right.symbol, left.op)));
+    for change in &lines {
+        if global.json {
+            json_line(change)?;
+        } else {
+            let first = change.text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
+            line(format!("{} {}  {}  {}", change.op, change.path.path, change.symbol.as_deref().unwrap_or(""), first.trim()))?;
+        }
+    }
+    Ok(())
+}
+
+fn changes(searcher: &Searcher, ordinals: &RoaringBitmap, op: &'static str) -> Result<Vec<DiffLine>> {
+    let reader = searcher.reader();
+    let records = reader.catalogue().entries(ordinals.iter().map(Ordinal::new))?;
+    records
+        .into_iter()
+        .map(|record| {
+            let entry = record.entry;
+            let card = reader.memo().card(entry.card).context("a card is missing from the store")?;
+            let text = reader.memo().text(entry.text).context("a text is missing from the store")?;
+            let symbol = non_empty(&card.symbol);
+            Ok(DiffLine { op, path: WirePath::from(&entry.path), kind: card.kind.as_str(), symbol, text })
+        })
+        .collect()
+}

@@ -1,0 +1,128 @@
+//! `status`: what the store holds, how far behind its sources it is, and what went wrong.
+//!
+//! In: a store, and its sources where they can be asked. Out: one object, or lines for people.
+
+use super::output::{bytes, json_line, line, short};
+use super::{Global, Outcome};
+use crate::search::Searcher;
+use crate::serve::wire::{FaultStatus, SourceStatus, StatusAnswer, ViewStatus, WirePath, WorkCounts};
+use crate::store::SourceRecord;
+use anyhow::Result;
+use dataflows::data::Outcome as DocumentOutcome;
+use snapshots::{Ordinal, SourceId};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Runs `status`.
+pub(super) fn run(global: &Global) -> Result<Outcome> {
+    let searcher = Searcher::open(&global.layout())?;
+    let reader = searcher.reader();
+    let mut sources = Vec::new();
+    for (id, record) in searcher.revisions().sources() {
+        sources.push(source_status(&searcher, *id, record)?);
+    }
+    let mut work = WorkCounts::default();
+    reader.catalogue().receipts()?.iter().for_each(|receipt| work.add(receipt));
+    let layout = reader.layout();
+    let bytes = [
+        ("database", reader.database().disk_bytes()?),
+        ("lexical", size(&layout.lexical())),
+        ("vectors", size(&layout.vectors())),
+        ("versions", size(&layout.versions())),
+    ];
+    let entries = u64::from(reader.catalogue().next_entry()?);
+    let answer = StatusAnswer { sources, entries, bytes: BTreeMap::from(bytes), work };
+    if global.json { json_line(&answer)? } else { show(&answer)? }
+    Ok(Outcome::Done)
+}
+
+fn source_status(searcher: &Searcher, id: SourceId, record: &SourceRecord) -> Result<SourceStatus> {
+    let (reader, revisions) = (searcher.reader(), searcher.revisions());
+    let repository = revisions.repository(record);
+    let mut views = Vec::new();
+    reader.with_archive(|archive| {
+        let heads: BTreeMap<_, _> = archive.views().collect();
+        for (view, name) in revisions.views_of(id) {
+            let Some(head) = heads.get(&view) else { continue };
+            let Some(version) = archive.version(head.version) else { continue };
+            let behind = repository.as_ref().and_then(|git| {
+                let now = git.resolve(name).ok()?;
+                git.new_commits(version.commit, now).ok().map(|commits| {
+                    // A head that was reset stands elsewhere, though nothing is new.
+                    if commits.is_empty() && now != version.commit { 1 } else { commits.len() as u64 }
+                })
+            });
+            views.push(ViewStatus {
+                name: name.to_owned(),
+                commit: version.commit.to_string(),
+                epoch: head.epoch.get(),
+                behind,
+                live_entries: version.statistics.live_entries,
+            });
+        }
+    });
+    let mut status = SourceStatus {
+        name: record.name.clone(),
+        kind: record.kind.as_str(),
+        views,
+        documents: 0,
+        skipped: BTreeMap::new(),
+        faults: Vec::new(),
+    };
+    let selected = revisions.select(reader, Some(&record.name), None, None).unwrap_or_default();
+    for selected in selected {
+        let alive = reader.with_archive(|archive| archive.bitmaps(selected.version))?;
+        for document in reader.catalogue().documents(alive.documents.iter().map(Ordinal::new))? {
+            match document.outcome {
+                DocumentOutcome::Indexed { .. } => status.documents += 1,
+                DocumentOutcome::Skipped(reason) => *status.skipped.entry(reason.as_str()).or_default() += 1,
+                DocumentOutcome::Fault { stage, error } => status.faults.push(FaultStatus {
+                    path: WirePath::from(&document.path),
+                    stage: stage.as_str(),
+                    error,
+                    since: Some(selected.commit.to_string()),
+                }),
+            }
+        }
+    }
+    Ok(status)
+}
+
+/// Returns the bytes of the files below a folder.
+fn size(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => size(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+fn show(status: &StatusAnswer) -> Result<()> {
+    for source in &status.sources {
+        line(format!("{} ({}): {} documents", source.name, source.kind, source.documents))?;
+        for view in &source.views {
+            let behind = match view.behind {
+                Some(0) => "current".to_owned(),
+                Some(number) => format!("{number} commits behind"),
+                None => "its source cannot be asked".to_owned(),
+            };
+            line(format!("  {}  {}  epoch {}  {} entries  {behind}", view.name, short(&view.commit), view.epoch, view.live_entries))?;
+        }
+        if !source.skipped.is_empty() {
+            let skipped: Vec<String> = source.skipped.iter().map(|(reason, number)| format!("{number} {reason}")).collect();
+            line(format!("  skipped: {}", skipped.join(", ")))?;
+        }
+        for fault in &source.faults {
+            line(format!("  fault: {} ({}): {}", fault.path.path, fault.stage, fault.error))?;
+        }
+    }
+    let sizes: Vec<String> = status.bytes.iter().map(|(part, size)| format!("{part} {}", bytes(*size))).collect();
+    line(format!("{} entries stored; {}", status.entries, sizes.join(", ")))?;
+    let work = &status.work;
+    line(format!(
+        "work so far: {} cleaned, {} chunked, {} embedded, {} entries inserted, {} retracted, {} from the memo, {} faults",
+        work.cleaned, work.chunked, work.embedded, work.inserted, work.retracted, work.cache_hits, work.faults
+    ))
+}

@@ -1,0 +1,212 @@
+//! `track`: keeps the indexes in step with the sources.
+//!
+//! In: sources. Out: a line an epoch, and with `--once` a summary.
+
+use super::output::{self, json_line, line, short};
+use super::{Global, Outcome};
+use crate::config::{Backfill, SourceConfig};
+use crate::engine::{OnPublished, Stop, Tracker, TrackerOptions};
+use crate::index::apply::Published;
+use crate::serve::wire::{EpochLine, Summary, SummaryLine};
+use crate::store::Layout;
+use anyhow::{Context, Result};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+#[derive(Args, Debug, Clone, Default)]
+pub(super) struct TrackArgs {
+    /// Git repositories, or directories as `dir:PATH`; those of the configuration by default.
+    #[arg(value_name = "SOURCE")]
+    pub(super) sources: Vec<String>,
+    /// Catch up, print a summary and exit.
+    #[arg(long)]
+    pub(super) once: bool,
+    /// Branches and tags that are views; the branch that HEAD names by default.
+    #[arg(long = "ref", value_name = "GLOB")]
+    pub(super) refs: Vec<String>,
+    /// Give past commits snapshots too: a number of them, a revision to begin with, or `all`.
+    #[arg(long, value_name = "N|REV|all")]
+    pub(super) backfill: Option<String>,
+    /// What the source is called.
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// How often to look where no file event comes, as in `2s` or `500ms`.
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    pub(super) poll: Option<Duration>,
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let expected = || format!("`{text}` is no duration; write it as in `2s`, `500ms` or `1m`");
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().map_err(|_| expected())?;
+    let unit = match &text[digits..] {
+        "ms" => 0.001,
+        "s" | "" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(expected()),
+    };
+    Duration::try_from_secs_f64(number * unit).map_err(|_| expected())
+}
+
+/// Runs `track`.
+pub(super) fn run(global: &Global, args: TrackArgs) -> Result<Outcome> {
+    let mut config = global.config()?;
+    let TrackArgs { sources, once, refs, backfill, name, poll } = args;
+    anyhow::ensure!(name.is_none() || sources.len() < 2, "--name names one source, and {} are given", sources.len());
+    let backfill: Option<Backfill> = backfill.map(|text| text.parse()).transpose()?;
+    if !sources.is_empty() {
+        let source = |path| SourceConfig {
+            path,
+            name: name.clone(),
+            refs: refs.clone(),
+            backfill: backfill.clone(),
+            poll_seconds: poll.map(|poll| poll.as_secs_f64()),
+        };
+        config.sources = sources.into_iter().map(source).collect();
+    }
+    let report = Report::new(global, once);
+    let summary = track(global.layout(), config, report.clone(), once)?;
+    report.finish();
+    if once {
+        if global.json {
+            json_line(&SummaryLine { summary })?;
+        } else {
+            let Summary { epochs, inserted, retracted, embedded, seconds } = summary;
+            line(format!("{epochs} epochs in {seconds:.1} s: {inserted} entries inserted, {retracted} retracted, {embedded} texts embedded"))?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// Tracks until all is caught up, or until interrupted; returns what it took.
+pub(super) fn track(layout: Layout, config: crate::config::Config, report: Report, once: bool) -> Result<Summary> {
+    let started = Instant::now();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().context("cannot start the runtime")?;
+    let stop = Stop::default();
+    runtime.spawn(stop_on_signals(stop.clone()));
+    let on_published = report.on_published();
+    let options = TrackerOptions { layout, config, on_published, stop };
+    runtime.block_on(async {
+        let mut tracker = tokio::task::block_in_place(|| Tracker::open(options))?;
+        if once { tokio::task::block_in_place(|| tracker.catch_up())? } else { tracker.follow().await? }
+        tokio::task::block_in_place(|| drop(tracker));
+        Ok::<(), anyhow::Error>(())
+    })?;
+    report.failure()?;
+    Ok(Summary { seconds: started.elapsed().as_secs_f64(), ..report.summary() })
+}
+
+/// The first interrupt asks to stop, the second one ends the process.
+async fn stop_on_signals(stop: Stop) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupts), Ok(mut terminations)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        tracing::warn!("cannot listen for interrupts; the next one ends the process at once, and loses nothing");
+        return;
+    };
+    loop {
+        tokio::select! {
+            _ = interrupts.recv() => {}
+            _ = terminations.recv() => {}
+        }
+        if stop.is_asked() {
+            std::process::exit(130);
+        }
+        stop.ask();
+    }
+}
+
+/// Prints what is published, and adds it up.
+#[derive(Clone)]
+pub(super) struct Report(Arc<Shared>);
+
+struct Shared {
+    json: bool,
+    quiet: bool,
+    summary: Mutex<Summary>,
+    failure: Mutex<Option<anyhow::Error>>,
+    progress: Option<ProgressBar>,
+}
+
+impl Report {
+    pub(super) fn new(global: &Global, once: bool) -> Self {
+        let wants_progress = once && !global.quiet && !global.json && output::is_terminal();
+        let progress = wants_progress.then(|| {
+            let bar = ProgressBar::new_spinner();
+            bar.set_style(ProgressStyle::default_spinner());
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar.set_message("reading");
+            bar
+        });
+        Self(Arc::new(Shared {
+            json: global.json,
+            quiet: global.quiet,
+            summary: Mutex::default(),
+            failure: Mutex::default(),
+            progress,
+        }))
+    }
+
+    fn on_published(&self) -> OnPublished {
+        let report = self.clone();
+        Box::new(move |published| {
+            if let Err(error) = report.publish(published) {
+                report.0.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            }
+        })
+    }
+
+    fn publish(&self, published: &Published) -> Result<()> {
+        {
+            let mut summary = self.0.summary.lock().unwrap_or_else(PoisonError::into_inner);
+            summary.epochs += 1;
+            summary.inserted += published.receipt.inserted;
+            summary.retracted += published.receipt.retracted;
+            summary.embedded += published.receipt.embedded;
+        }
+        if self.0.json {
+            return json_line(&EpochLine::new(published));
+        }
+        let (version, receipt) = (&published.version, &published.receipt);
+        let text = format!(
+            "{:>6}  {}  {} {}  documents +{} ~{} -{}  entries +{} -{}  embedded {}  {:.0} ms",
+            published.epoch,
+            short(&version.commit),
+            published.source,
+            published.view.as_deref().unwrap_or("(past)"),
+            receipt.added,
+            receipt.changed,
+            receipt.removed,
+            receipt.inserted,
+            receipt.retracted,
+            receipt.embedded,
+            receipt.ms[5],
+        );
+        match &self.0.progress {
+            Some(bar) => {
+                bar.set_message(text);
+                Ok(())
+            }
+            None if self.0.quiet => Ok(()),
+            None => line(text),
+        }
+    }
+
+    fn summary(&self) -> Summary {
+        *self.0.summary.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what went wrong while printing.
+    fn failure(&self) -> Result<()> {
+        self.0.failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+
+    pub(super) fn finish(&self) {
+        if let Some(bar) = &self.0.progress {
+            bar.finish_and_clear();
+        }
+    }
+}

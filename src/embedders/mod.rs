@@ -1,0 +1,14 @@
+//! The models that turn texts into vectors.
+//!
+//! In: a card and a text, as one string. Out: a [`Vector`](dataflows::embed::Vector), or none.
+//!
+//! **Invariant:** whatever model serves, its fingerprint names everything that can change a vector's bits.
+//!
+//! The static model is compiled in and needs no file, no network and no configuration. Where vectors are remembered
+//! and indexed is left to others.
+
+mod pieces;
+mod prepare;
+mod static_model;
+
+pub use static_model::StaticModel;

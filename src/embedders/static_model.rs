@@ -1,0 +1,300 @@
+//! The built-in model: a bilingual static token embedding, compiled in.
+//!
+//! In: texts. Out: the weighted sum of their tokens' rows, scaled to length 1.
+//!
+//! **Invariant:** a vector's bits depend on the text and the files beside this one only: tokens are added in the order
+//! of their first appearance with plain `f32` arithmetic, and no function of the platform's mathematics library is
+//! called but the square root, which IEEE 754 rounds exactly.
+//!
+//! ```text
+//! embeddings.i8.bin   u32 rows, u32 dimensions, f32 scale a row, i8 row × dimension; little endian; row 0: unknown
+//! tokenizer.json      Unigram over words; the tokenizer splits at spaces, so each word's tokens are its own
+//! vector              Σ over distinct tokens t of √c[t] · row(t), scaled to length 1
+//! c[t]                query: occurrences of t; document: Σ over its occurrences of 1 + 80·exp(−k/12),
+//!                     k = the occurrence's position among the known tokens: the head of a text counts most
+//! ```
+//!
+//! Nine tenths of the time would go to the tokenizer. Since words are independent, a word's tokens are remembered and
+//! the tokenizer sees each frequent word once. `NOTICE` says where the model comes from.
+
+use super::pieces::Pieces;
+use super::prepare::for_each_word;
+use dataflows::data::{Fingerprint, Hasher};
+use dataflows::embed::{EmbedError, Embedder, Vector};
+use rustc_hash::FxHashMap;
+use std::error::Error;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+static EMBEDDINGS: &[u8] = include_bytes!("static-bi/embeddings.i8.bin");
+
+/// BLAKE3 of both files, one after the other: a test keeps it true, so that no start has to hash ten megabytes.
+const FILES: &str = "f7c9d99385f7738ae32cca55bc72955079b57b65bd2c58f93f65e09159e2f0f6";
+
+/// Raised whenever the same text gets another vector from the same files.
+const CODE_VERSION: u32 = 1;
+
+pub(super) const NAME: &str = "static-bi";
+const DIMENSIONS: usize = 256;
+const HEADER_BYTES: usize = 8;
+
+/// Weight of the first token above that of the far ones, and the factor from one position to the next, exp(−1/12);
+/// both were fitted together with the rows.
+const HEAD_WEIGHT: f64 = 80.0;
+const HEAD_DECAY: f64 = 0.920_044_414_629_323_3;
+
+/// Behind this position the head's weight is below 1e-15 and does not change a sum any more.
+const HEAD_TOKENS: usize = 512;
+
+/// Words and tokens that one worker remembers before it starts over: some 4 MB.
+const MAX_WORDS: usize = if cfg!(test) { 1 << 10 } else { 1 << 15 };
+const MAX_WORD_TOKENS: usize = 4 * MAX_WORDS;
+
+/// Longest word that is remembered, in bytes; longer ones hardly come twice.
+const MAX_REMEMBERED_BYTES: usize = 64;
+
+/// Longest question, in bytes, for which a small tokenizer is made, and how many of them before the whole one pays.
+const MAX_SMALL_BYTES: usize = 2048;
+const MAX_SMALL_QUESTIONS: u32 = 4;
+
+/// Weight of an occurrence by its position. By repeated multiplication, which every machine rounds alike.
+static POSITION_WEIGHTS: [f64; HEAD_TOKENS] = {
+    let mut weights = [1.0; HEAD_TOKENS];
+    let mut head = HEAD_WEIGHT;
+    let mut position = 0;
+    while position < HEAD_TOKENS {
+        weights[position] += head;
+        head *= HEAD_DECAY;
+        position += 1;
+    }
+    weights
+};
+
+/// The model that is always there.
+///
+/// Making one costs nothing: what a call needs is set up by the first one, some 50 ms for documents, 5 ms for questions.
+///
+/// ```
+/// use dataflows::embed::Embedder;
+/// use tidemill::embedders::StaticModel;
+/// let model = StaticModel::new();
+/// let vectors = model.embed_documents(&["fn spawn_camera()", "?!"]).unwrap();
+/// assert_eq!(vectors[0].as_ref().unwrap().dimensions(), 256);
+/// assert!(vectors[1].is_none());
+/// ```
+#[derive(Default)]
+pub struct StaticModel {
+    rows: OnceLock<Result<Rows, String>>,
+    pieces: OnceLock<Result<Pieces, String>>,
+    /// Questions that were answered without the whole tokenizer.
+    small_questions: AtomicU32,
+    /// One a concurrent caller; taken for the length of a call.
+    workers: Mutex<Vec<Worker>>,
+}
+
+/// How occurrences of a token add up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Query,
+    Document,
+}
+
+impl StaticModel {
+    /// Returns the built-in model.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn rows(&self) -> Result<&Rows, EmbedError> {
+        self.rows.get_or_init(Rows::load).as_ref().map_err(|reason| unusable(reason.clone()))
+    }
+
+    fn pieces(&self) -> Result<&Pieces, EmbedError> {
+        let load = || {
+            let pieces = Pieces::whole().map_err(|error| error.to_string())?;
+            match self.rows() {
+                Ok(rows) if rows.scales.len() == pieces.len() => Ok(pieces),
+                _ => Err("the compiled-in tokenizer and rows do not belong together".to_owned()),
+            }
+        };
+        self.pieces.get_or_init(load).as_ref().map_err(|reason| unusable(reason.clone()))
+    }
+
+    /// Returns a tokenizer for one question alone, where that is quicker than to set up the whole one.
+    fn small_pieces(&self, text: &str) -> Result<Option<Pieces>, EmbedError> {
+        if self.pieces.get().is_some()
+            || text.len() > MAX_SMALL_BYTES
+            || self.small_questions.fetch_add(1, Ordering::Relaxed) >= MAX_SMALL_QUESTIONS
+        {
+            return Ok(None);
+        }
+        let mut prepared = String::with_capacity(text.len() + text.len() / 4);
+        for_each_word(text, |word| {
+            prepared.push_str(word);
+            prepared.push(' ');
+        });
+        Pieces::of_text(&prepared).map(Some).map_err(unusable)
+    }
+
+    /// Runs `work` with a worker's memory, which later calls use again.
+    fn with_worker<T>(&self, work: impl FnOnce(&Rows, &mut Worker) -> Result<T, EmbedError>) -> Result<T, EmbedError> {
+        let rows = self.rows()?;
+        let idle = self.workers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut worker = idle.unwrap_or_else(|| Worker::new(rows.scales.len()));
+        let result = work(rows, &mut worker);
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+        result
+    }
+}
+
+fn unusable(source: impl Into<Box<dyn Error + Send + Sync>>) -> EmbedError {
+    EmbedError::Model { model: NAME.to_owned(), source: source.into() }
+}
+
+impl Embedder for StaticModel {
+    fn fingerprint(&self) -> Fingerprint {
+        let hasher = Hasher::new("embedder").part(NAME.as_bytes()).part(FILES.as_bytes());
+        Fingerprint::from_words(hasher.part(&CODE_VERSION.to_le_bytes()).finish())
+    }
+
+    fn dimensions(&self) -> usize {
+        DIMENSIONS
+    }
+
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn embed_documents(&self, texts: &[&str]) -> Result<Vec<Option<Vector>>, EmbedError> {
+        let pieces = self.pieces()?;
+        self.with_worker(|rows, worker| {
+            let embed =
+                |text: &&str| worker.sum(rows, pieces, text, Side::Document)?.map(|sum| Vector::new(&sum)).transpose();
+            texts.iter().map(embed).collect()
+        })
+    }
+
+    fn embed_query(&self, text: &str) -> Result<Option<Vec<f32>>, EmbedError> {
+        let small = self.small_pieces(text)?;
+        let pieces = small.as_ref().map_or_else(|| self.pieces(), Ok)?;
+        let sum = self.with_worker(|rows, worker| worker.sum(rows, pieces, text, Side::Query))?;
+        Ok(sum.map(|sum| {
+            let squares: f64 = sum.iter().map(|&component| f64::from(component) * f64::from(component)).sum();
+            sum.iter().map(|&component| (f64::from(component) / squares.sqrt()) as f32).collect()
+        }))
+    }
+}
+
+/// The compiled-in rows, with their scales where they can be read as numbers.
+struct Rows {
+    /// One a row.
+    scales: Vec<f32>,
+}
+
+impl Rows {
+    fn load() -> Result<Self, String> {
+        let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| EMBEDDINGS[at + byte]));
+        let (rows, dimensions) = (number(0) as usize, number(4) as usize);
+        if dimensions != DIMENSIONS || EMBEDDINGS.len() != HEADER_BYTES + rows * (4 + dimensions) {
+            return Err("the compiled-in rows do not have the expected shape".to_owned());
+        }
+        Ok(Self { scales: (0..rows).map(|row| f32::from_bits(number(HEADER_BYTES + 4 * row))).collect() })
+    }
+
+    fn row(&self, token: u32) -> &'static [u8] {
+        let start = HEADER_BYTES + self.scales.len() * 4 + token as usize * DIMENSIONS;
+        &EMBEDDINGS[start..start + DIMENSIONS]
+    }
+}
+
+/// What one caller at a time works with: remembered words, and room for the counts of one text.
+struct Worker {
+    /// Where each word's tokens stand in `word_tokens`.
+    words: FxHashMap<Box<str>, (u32, u32)>,
+    word_tokens: Vec<u32>,
+    /// The known tokens of the text in hand.
+    tokens: Vec<u32>,
+    /// c\[t\] of the text in hand, by token; zero between texts.
+    counts: Vec<f64>,
+    /// The tokens whose count is not zero, in the order of their first appearance.
+    distinct: Vec<u32>,
+}
+
+impl Worker {
+    fn new(rows: usize) -> Self {
+        Self {
+            words: FxHashMap::default(),
+            word_tokens: Vec::new(),
+            tokens: Vec::new(),
+            counts: vec![0.0; rows],
+            distinct: Vec::new(),
+        }
+    }
+
+    /// Puts the known tokens of `text` into `self.tokens`.
+    fn read(&mut self, pieces: &Pieces, text: &str) -> Result<(), EmbedError> {
+        self.tokens.clear();
+        let mut result = Ok(());
+        for_each_word(text, |word| {
+            if result.is_ok() {
+                result = self.read_word(pieces, word);
+            }
+        });
+        result
+    }
+
+    fn read_word(&mut self, pieces: &Pieces, word: &str) -> Result<(), EmbedError> {
+        if let Some(&(start, end)) = self.words.get(word) {
+            self.tokens.extend_from_slice(&self.word_tokens[start as usize..end as usize]);
+            return Ok(());
+        }
+        let before = self.tokens.len();
+        pieces.tokenize(word, &mut self.tokens)?;
+        if word.len() <= MAX_REMEMBERED_BYTES {
+            if self.words.len() >= MAX_WORDS || self.word_tokens.len() >= MAX_WORD_TOKENS {
+                self.words.clear();
+                self.word_tokens.clear();
+            }
+            let start = self.word_tokens.len() as u32;
+            self.word_tokens.extend_from_slice(&self.tokens[before..]);
+            self.words.insert(word.into(), (start, self.word_tokens.len() as u32));
+        }
+        Ok(())
+    }
+
+    /// Returns the weighted sum of the text's rows, or `None` without a known token.
+    fn sum(
+        &mut self,
+        rows: &Rows,
+        pieces: &Pieces,
+        text: &str,
+        side: Side,
+    ) -> Result<Option<[f32; DIMENSIONS]>, EmbedError> {
+        self.read(pieces, text)?;
+        for (position, &token) in self.tokens.iter().enumerate() {
+            let weight = match side {
+                Side::Query => 1.0,
+                Side::Document => POSITION_WEIGHTS.get(position).copied().unwrap_or(1.0),
+            };
+            let count = &mut self.counts[token as usize];
+            if *count == 0.0 {
+                self.distinct.push(token);
+            }
+            *count += weight;
+        }
+        let mut sum = [0.0_f32; DIMENSIONS];
+        for &token in &self.distinct {
+            let count = std::mem::take(&mut self.counts[token as usize]);
+            let weight = count.sqrt() as f32 * rows.scales[token as usize];
+            for (component, &byte) in sum.iter_mut().zip(rows.row(token)) {
+                *component += weight * f32::from(byte as i8);
+            }
+        }
+        self.distinct.clear();
+        Ok(sum.iter().any(|&component| component != 0.0).then_some(sum))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,280 @@
+//! Which documents of a segment are alive in a version.
+//!
+//! In: a segment's ordinals, and a version's bitmap or its difference to another version. Out: one bit a document.
+//!
+//! **Invariant:** a document's bit is set if and only if the version holds the document's ordinal. The map from documents
+//! to ordinals is a fact of the segment, read once and shared by all versions; the bits belong to one version, and two
+//! versions that do not differ in a segment share them, together with the document frequencies counted under them.
+//!
+//! Merged segments are not in order of ordinals, so each map keeps the way back as well.
+
+use super::error::LexicalError;
+use super::schema::ORDINAL;
+use roaring::RoaringBitmap;
+use rustc_hash::FxHashMap;
+use snapshots::Ordinal;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tantivy::index::{SegmentId, SegmentReader};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, Term};
+
+/// A segment's cache of document frequencies holds no more terms than this; some 100 bytes a term.
+const MAX_CACHED_TERMS: usize = 4096;
+/// Where a segment's ordinals are spread more thinly than this, a version's bitmap is asked for each of them instead of
+/// being laid out as bits.
+const DENSE_SPREAD: u64 = 64;
+
+/// The ordinals of a segment's documents, and the way back.
+#[derive(Debug)]
+pub(super) struct OrdinalMap {
+    /// The ordinal of each document.
+    ordinals: Vec<u32>,
+    /// The documents in order of their ordinals, unless that is their own order.
+    by_ordinal: Option<Vec<DocId>>,
+}
+
+impl OrdinalMap {
+    fn read(reader: &SegmentReader) -> Result<Self, LexicalError> {
+        let damaged = |what| LexicalError::Segment { segment: reader.segment_id().uuid_string(), what };
+        let column = reader.fast_fields().u64(ORDINAL).map_err(|_| damaged("it has no ordinals"))?.values;
+        if column.num_vals() != reader.max_doc() {
+            return Err(damaged("documents and ordinals differ in number"));
+        }
+        let documents: Vec<DocId> = (0..reader.max_doc()).collect();
+        let mut values = vec![0; documents.len()];
+        column.get_vals(&documents, &mut values);
+        let ordinals: Vec<u32> = values
+            .into_iter()
+            .map(u32::try_from)
+            .collect::<Result<_, _>>()
+            .map_err(|_| damaged("an ordinal has more than 32 bits"))?;
+        Self::new(ordinals).ok_or_else(|| damaged("two documents have one ordinal"))
+    }
+
+    /// Returns nothing if an ordinal occurs twice.
+    fn new(ordinals: Vec<u32>) -> Option<Self> {
+        if ordinals.is_sorted_by(|before, after| before < after) {
+            return Some(Self { ordinals, by_ordinal: None });
+        }
+        let ordinal = |document: DocId| ordinals[document as usize];
+        let mut by_ordinal: Vec<DocId> = (0u32..).take(ordinals.len()).collect();
+        // A stable sort finds the ascending runs that merging left.
+        by_ordinal.sort_by_key(|&document| ordinal(document));
+        let distinct = by_ordinal.is_sorted_by(|&before, &after| ordinal(before) < ordinal(after));
+        distinct.then_some(Self { ordinals, by_ordinal: Some(by_ordinal) })
+    }
+
+    fn document(&self, ordinal: u32) -> Option<DocId> {
+        match &self.by_ordinal {
+            None => self.ordinals.binary_search(&ordinal).ok().map(|document| document as DocId),
+            Some(documents) => {
+                let at = documents.binary_search_by_key(&ordinal, |&document| self.ordinals[document as usize]);
+                at.ok().map(|at| documents[at])
+            }
+        }
+    }
+
+    /// Returns the least and the greatest ordinal.
+    fn bounds(&self) -> Option<(u32, u32)> {
+        match &self.by_ordinal {
+            None => Some((*self.ordinals.first()?, *self.ordinals.last()?)),
+            Some(documents) => {
+                Some((self.ordinals[*documents.first()? as usize], self.ordinals[*documents.last()? as usize]))
+            }
+        }
+    }
+
+    /// Returns one bit a document: whether `entries` holds its ordinal.
+    fn alive(&self, entries: &RoaringBitmap) -> Vec<u64> {
+        let mut words = vec![0; self.ordinals.len().div_ceil(64)];
+        let Some((least, greatest)) = self.bounds() else { return words };
+        let span = u64::from(greatest - least) + 1;
+        if span > DENSE_SPREAD * self.ordinals.len() as u64 {
+            self.fill(&mut words, |ordinal| entries.contains(ordinal));
+        } else {
+            let window = window(entries, least, greatest);
+            self.fill(&mut words, |ordinal| bit(&window, ordinal - least));
+        }
+        words
+    }
+
+    fn fill(&self, words: &mut [u64], is_alive: impl Fn(u32) -> bool) {
+        for (word, ordinals) in words.iter_mut().zip(self.ordinals.chunks(64)) {
+            for (shift, &ordinal) in ordinals.iter().enumerate() {
+                *word |= u64::from(is_alive(ordinal)) << shift;
+            }
+        }
+    }
+}
+
+/// Lays out the ordinals `least..=greatest` of a bitmap as bits, range by range.
+fn window(entries: &RoaringBitmap, least: u32, greatest: u32) -> Vec<u64> {
+    let mut words = vec![0u64; (greatest - least) as usize / 64 + 1];
+    let mut ranges = entries.iter();
+    ranges.advance_to(least);
+    while let Some(range) = ranges.next_range() {
+        if *range.start() > greatest {
+            break;
+        }
+        let (first, last) = (range.start() - least, range.end().min(&greatest) - least);
+        let (first_word, last_word) = (first as usize / 64, last as usize / 64);
+        for (at, word) in words[first_word..=last_word].iter_mut().enumerate() {
+            let from = if at == 0 { first % 64 } else { 0 };
+            let to = if first_word + at == last_word { last % 64 } else { 63 };
+            *word |= (u64::MAX >> (63 - to)) & (u64::MAX << from);
+        }
+    }
+    words
+}
+
+#[inline]
+fn bit(words: &[u64], at: u32) -> bool {
+    words[at as usize / 64] >> (at % 64) & 1 == 1
+}
+
+/// The ordinal maps of segments that some view still uses; cheap to clone, and shared by its clones.
+#[derive(Clone, Default)]
+pub struct OrdinalMaps(Arc<Mutex<FxHashMap<SegmentId, Weak<OrdinalMap>>>>);
+
+impl OrdinalMaps {
+    /// Returns an empty cache.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn of(&self, reader: &SegmentReader) -> Result<Arc<OrdinalMap>, LexicalError> {
+        // What a panic elsewhere left here is whole: maps are put in and never changed.
+        let mut maps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(map) = maps.get(&reader.segment_id()).and_then(Weak::upgrade) {
+            return Ok(map);
+        }
+        let map = Arc::new(OrdinalMap::read(reader)?);
+        maps.retain(|_, map| map.strong_count() > 0);
+        maps.insert(reader.segment_id(), Arc::downgrade(&map));
+        Ok(map)
+    }
+}
+
+/// The documents of one segment that are alive in a version.
+pub(super) struct AliveSegment {
+    segment: SegmentId,
+    map: Arc<OrdinalMap>,
+    words: Vec<u64>,
+    count: u32,
+    frequencies: Mutex<FxHashMap<Term, u32>>,
+}
+
+impl AliveSegment {
+    /// Returns the segment as the version of `entries` has it.
+    pub(super) fn new(
+        reader: &SegmentReader,
+        maps: &OrdinalMaps,
+        entries: &RoaringBitmap,
+    ) -> Result<Self, LexicalError> {
+        let map = maps.of(reader)?;
+        let words = map.alive(entries);
+        Ok(Self::with(reader.segment_id(), map, words))
+    }
+
+    fn with(segment: SegmentId, map: Arc<OrdinalMap>, words: Vec<u64>) -> Self {
+        let count = words.iter().map(|word| word.count_ones()).sum();
+        Self { segment, map, words, count, frequencies: Mutex::default() }
+    }
+
+    /// Returns the segment as a version has it that differs by `changes`, or nothing if it does not differ here.
+    pub(super) fn changed<'a>(&self, changes: impl Iterator<Item = (&'a RoaringBitmap, bool)>) -> Option<Self> {
+        let (least, greatest) = self.map.bounds()?;
+        let mut words = None;
+        for (ordinals, alive) in changes {
+            for document in ordinals.range(least..=greatest).filter_map(|ordinal| self.map.document(ordinal)) {
+                if bit(&self.words, document) != alive {
+                    let words = words.get_or_insert_with(|| self.words.clone());
+                    words[document as usize / 64] ^= 1 << (document % 64);
+                }
+            }
+        }
+        Some(Self::with(self.segment, self.map.clone(), words?))
+    }
+
+    /// Returns the segment that this describes.
+    pub(super) const fn segment(&self) -> SegmentId {
+        self.segment
+    }
+
+    /// Returns how many documents are alive.
+    pub(super) const fn count(&self) -> u32 {
+        self.count
+    }
+
+    #[inline]
+    pub(super) fn is_alive(&self, document: DocId) -> bool {
+        bit(&self.words, document)
+    }
+
+    #[inline]
+    pub(super) fn ordinal(&self, document: DocId) -> Ordinal {
+        Ordinal::new(self.map.ordinals[document as usize])
+    }
+
+    /// Returns how many documents that are alive hold `term`: counted from its postings the first time, then remembered.
+    pub(super) fn document_frequency(&self, reader: &SegmentReader, term: &Term) -> tantivy::Result<u32> {
+        if let Some(&known) = self.frequencies.lock().unwrap_or_else(PoisonError::into_inner).get(term) {
+            return Ok(known);
+        }
+        let index = reader.inverted_index(term.field())?;
+        let mut count = 0;
+        if self.count == reader.max_doc() {
+            count = index.doc_freq(term)?;
+        } else if let Some(mut postings) = index.read_block_postings(term, IndexRecordOption::Basic)? {
+            while postings.block_len() > 0 {
+                count += postings.docs().iter().map(|&document| u32::from(self.is_alive(document))).sum::<u32>();
+                postings.advance();
+            }
+        }
+        let mut frequencies = self.frequencies.lock().unwrap_or_else(PoisonError::into_inner);
+        if frequencies.len() >= MAX_CACHED_TERMS {
+            frequencies.clear();
+        }
+        frequencies.insert(term.clone(), count);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(crate::index::cases(128))]
+        #[test]
+        fn bits_follow_the_bitmap(
+            ordinals in prop::collection::hash_set(prop_oneof![0u32..300, 1_000_000u32..1_000_200, Just(u32::MAX)], 0..200),
+            ranges in prop::collection::vec((0u32..400, 0u32..150), 0..6),
+            far in prop::collection::vec(1_000_000u32..1_000_200, 0..20),
+        ) {
+            let ordinals: Vec<u32> = ordinals.into_iter().collect();
+            let mut entries: RoaringBitmap = far.into_iter().chain([u32::MAX]).collect();
+            for (start, length) in ranges {
+                entries.insert_range(start..start + length);
+            }
+            let map = OrdinalMap::new(ordinals.clone()).expect("a set holds an ordinal once");
+            let words = map.alive(&entries);
+            for (document, &ordinal) in (0u32..).zip(&ordinals) {
+                prop_assert_eq!(bit(&words, document), entries.contains(ordinal));
+                prop_assert_eq!(map.document(ordinal), Some(document));
+            }
+            prop_assert_eq!(
+                words.iter().map(|word| word.count_ones()).sum::<u32>() as usize,
+                ordinals.iter().filter(|&&ordinal| entries.contains(ordinal)).count()
+            );
+        }
+    }
+
+    #[test]
+    fn an_ordinal_that_occurs_twice_is_damage() {
+        assert!(OrdinalMap::new(vec![3, 1, 3]).is_none());
+        assert!(OrdinalMap::new(vec![1, 1]).is_none());
+    }
+}

@@ -1,0 +1,188 @@
+//! From what a person asks to the clauses that are scored.
+//!
+//! In: a query as it was typed. Out: clauses, any of which may match: terms, and phrases that stood in `"quotes"`.
+//!
+//! **Invariant:** two queries with the same clauses are equal, whatever their order and repetition: clauses are a sorted
+//! set, and scores are added in that order, since the sum of floating-point numbers depends on it. The work is bounded:
+//! [`MAX_TERMS`] distinct terms.
+//!
+//! A phrase asks for all tokens of its words at their places, whole identifiers too: `"spawn_camera"` finds what is
+//! written just so, `"spawn camera"` finds `SpawnCamera` as well. A quote that is never closed is no quote. There is no
+//! other syntax, no fuzziness and no prefix: what it asks for is what the analyzer says it asks for.
+
+use super::analyzer::{border_up_to, for_each_token};
+use super::schema::Fields;
+use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
+use tantivy::Term;
+use tantivy::query::{BooleanQuery, BoostQuery, Occur, PhraseQuery, Query, TermQuery};
+use tantivy::schema::{Field, IndexRecordOption};
+
+/// A query has this many distinct terms, the first by appearance; the rest is left out.
+pub const MAX_TERMS: usize = 64;
+/// What a match in the name is worth beside one in the text. To be chosen by measurement (retrieval bench).
+pub const NAME_BOOST: f32 = 0.5;
+/// Only this much of a query is read, in bytes: `MAX_TERMS` of the longest names fit.
+const MAX_QUERY_BYTES: usize = 32 * 1024;
+
+/// Tokens at their places, counted from the first; one token is a term, several are a phrase.
+type Clause = Vec<(u32, String)>;
+
+/// A query, analysed.
+///
+/// ```
+/// use tidemill::index::lexical::LexicalQuery;
+/// assert_eq!(LexicalQuery::parse("camera spawn Cameras"), LexicalQuery::parse("spawn camera"));
+/// assert!(LexicalQuery::parse("?!").is_empty());
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LexicalQuery {
+    clauses: BTreeSet<Clause>,
+}
+
+impl LexicalQuery {
+    /// Analyses a query as it was typed.
+    #[must_use]
+    pub fn parse(typed: &str) -> Self {
+        let mut rest = &typed[..border_up_to(typed, MAX_QUERY_BYTES)];
+        let mut reading = Reading::default();
+        while !rest.is_empty() {
+            let quoted = rest.split_once('"').and_then(|(before, behind)| {
+                let (phrase, after) = behind.split_once('"')?;
+                Some((before, phrase, after))
+            });
+            let Some((before, phrase, after)) = quoted else { break };
+            reading.terms(before);
+            reading.phrase(phrase);
+            rest = after;
+        }
+        reading.terms(rest);
+        Self { clauses: reading.clauses }
+    }
+
+    /// Returns whether nothing is asked for, so that nothing matches.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.clauses.is_empty()
+    }
+
+    /// Returns the distinct terms in order, those of phrases too: what a reader of a hit may want to see marked.
+    #[must_use]
+    pub fn terms(&self) -> Vec<&str> {
+        let terms: BTreeSet<&str> = self.clauses.iter().flatten().map(|(_, token)| token.as_str()).collect();
+        terms.into_iter().collect()
+    }
+
+    /// Returns the query that tantivy runs: each clause in each field, any of which may match.
+    pub(super) fn over(&self, fields: &Fields) -> BooleanQuery {
+        let [text, name] = fields.texts;
+        let in_text = self.clauses.iter().map(|clause| in_field(clause, text));
+        let in_name = self.clauses.iter().map(|clause| {
+            let boosted: Box<dyn Query> = Box::new(BoostQuery::new(in_field(clause, name), NAME_BOOST));
+            boosted
+        });
+        BooleanQuery::new(in_text.chain(in_name).map(|query| (Occur::Should, query)).collect())
+    }
+}
+
+fn in_field(clause: &Clause, field: Field) -> Box<dyn Query> {
+    if let [(_, token)] = clause.as_slice() {
+        let term = Term::from_field_text(field, token);
+        return Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs));
+    }
+    let terms = clause.iter().map(|(place, token)| (*place as usize, Term::from_field_text(field, token))).collect();
+    Box::new(PhraseQuery::new_with_offset(terms))
+}
+
+/// A query half read: its clauses, and the terms that count towards the bound.
+#[derive(Default)]
+struct Reading {
+    clauses: BTreeSet<Clause>,
+    terms: FxHashSet<String>,
+}
+
+impl Reading {
+    /// Returns whether `token` may be asked for.
+    fn admits(&mut self, token: &str) -> bool {
+        self.terms.contains(token) || (self.terms.len() < MAX_TERMS && self.terms.insert(token.to_owned()))
+    }
+
+    fn terms(&mut self, text: &str) {
+        for_each_token(text, |token, _, _| {
+            if self.admits(token) {
+                self.clauses.insert(vec![(0, token.to_owned())]);
+            }
+        });
+    }
+
+    /// Adds one phrase; where the bound cuts it short, what is left of it is asked for.
+    fn phrase(&mut self, text: &str) {
+        let mut clause = Clause::new();
+        for_each_token(text, |token, position, _| {
+            // A phrase may repeat a few terms without end, and each repetition is work.
+            if clause.len() < MAX_TERMS && self.admits(token) {
+                clause.push((position, token.to_owned()));
+            }
+        });
+        if let [(place, _)] = clause.as_mut_slice() {
+            *place = 0;
+        }
+        // The canonical order of tokens that share a place.
+        clause.sort_unstable();
+        clause.dedup();
+        if !clause.is_empty() {
+            self.clauses.insert(clause);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(typed: &str, expected: &[&[(u32, &str)]]) {
+        let query = LexicalQuery::parse(typed);
+        let clauses: Vec<Vec<(u32, &str)>> = query
+            .clauses
+            .iter()
+            .map(|clause| clause.iter().map(|(place, token)| (*place, token.as_str())).collect())
+            .collect();
+        assert_eq!(clauses, expected, "parsed {typed:?}");
+    }
+
+    #[test]
+    fn clauses_are_a_sorted_set() {
+        check("spawn camera, Cameras", &[&[(0, "camera")], &[(0, "spawn")]]);
+        check("", &[]);
+        check("\"\" !", &[]);
+    }
+
+    #[test]
+    fn quotes_make_phrases() {
+        check("\"spawn camera\" now", &[&[(0, "now")], &[(0, "spawn"), (1, "camera")]]);
+        check("\"spawn_camera\"", &[&[(0, "spawn"), (0, "spawn_camera"), (1, "camera")]]);
+        check("\"camera\" camera", &[&[(0, "camera")]]);
+        check("5\" screen", &[&[(0, "5")], &[(0, "screen")]]);
+        check("\"a b\" \"c", &[&[(0, "a"), (1, "b")], &[(0, "c")]]);
+    }
+
+    #[test]
+    fn work_is_bounded() {
+        let many: String = (0..1000).map(|number| format!("term{number} ")).collect();
+        assert_eq!(LexicalQuery::parse(&many).terms().len(), MAX_TERMS);
+        let phrase = format!("\"{}\"", "a b ".repeat(1 << 18));
+        assert_eq!(LexicalQuery::parse(&phrase).terms(), ["a", "b"]);
+        let closed = format!("\"{}\"", "a b ".repeat(1000));
+        let clauses = LexicalQuery::parse(&closed).clauses;
+        assert_eq!(clauses.iter().map(Vec::len).collect::<Vec<_>>(), [MAX_TERMS]);
+        assert!(LexicalQuery::parse(&"é".repeat(1 << 20)).terms().len() == 1);
+    }
+
+    #[test]
+    fn the_first_terms_stay() {
+        let many: String = (0..100).map(|number| format!("q{number:02}q ")).collect();
+        let query = LexicalQuery::parse(&many);
+        let expected = LexicalQuery::parse(&many[..many.find("q22q").expect("it is there")]);
+        assert!(query.terms().len() == MAX_TERMS && expected.terms().iter().all(|term| query.terms().contains(term)));
+    }
+}

@@ -1,0 +1,133 @@
+//! The fields of a tantivy document, and how analysed tokens travel into them.
+//!
+//! In: the analysed text and name of an entry. Out: a document of three fields and nothing stored.
+//!
+//! **Invariant:** tantivy indexes exactly the tokens of [`analyzer`](super::analyzer), at their positions, so the counts
+//! taken on the way in are its counts.
+//!
+//! Tokens travel as one packed string each field, which a tokenizer of our own unpacks on the indexing thread. tantivy's
+//! own `PreTokenizedString` would hold a `String` a token, turn into JSON on its way through a document, and be cloned
+//! once more before it is indexed.
+
+use super::analyzer::for_each_token;
+use tantivy::schema::{FAST, Field, INDEXED, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
+use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer};
+
+/// The name under which the index knows [`Unpack`].
+pub(super) const TOKENIZER: &str = "packed";
+/// The field of ordinals.
+pub(super) const ORDINAL: &str = "ord";
+/// How many fields of text there are.
+pub const TEXT_FIELDS: usize = 2;
+
+/// Stands in front of a token on the next position.
+const NEXT: char = '\u{1}';
+/// Stands in front of a token on the position of the one before it.
+const SAME: char = '\u{2}';
+
+/// The fields of every index. Their order is the order of the schema, which never changes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fields {
+    /// Fast, to map documents to entries; indexed, so that entries no version reaches can be deleted by it.
+    pub ordinal: Field,
+    /// What the chunk says, and what it is called: declaration or heading path.
+    pub texts: [Field; TEXT_FIELDS],
+}
+
+/// Returns the schema and its fields.
+pub(super) fn schema() -> (Schema, Fields) {
+    let indexing = TextFieldIndexing::default()
+        .set_tokenizer(TOKENIZER)
+        .set_index_option(IndexRecordOption::WithFreqsAndPositions);
+    let options = TextOptions::default().set_indexing_options(indexing);
+    let mut builder = Schema::builder();
+    let ordinal = builder.add_u64_field(ORDINAL, FAST | INDEXED);
+    let texts = [builder.add_text_field("text", options.clone()), builder.add_text_field("name", options)];
+    (builder.build(), Fields { ordinal, texts })
+}
+
+/// Returns the tokenizer to register as [`TOKENIZER`].
+pub(super) fn tokenizer() -> TextAnalyzer {
+    TextAnalyzer::from(Unpack::default())
+}
+
+/// Returns the packed tokens of `text`, and how many they are.
+pub(super) fn pack(text: &str) -> (String, u32) {
+    let mut packed = String::with_capacity(text.len() + text.len() / 2);
+    let mut count = 0;
+    let mut next = 0;
+    for_each_token(text, |token, position, _| {
+        packed.push(if position == next { NEXT } else { SAME });
+        packed.push_str(token);
+        next = position + 1;
+        count += 1;
+    });
+    (packed, count)
+}
+
+/// Turns packed tokens into tantivy's. No token holds a control character, so the marks are never part of one.
+#[derive(Clone, Default)]
+struct Unpack {
+    token: Token,
+}
+
+struct Unpacked<'a> {
+    rest: &'a str,
+    token: &'a mut Token,
+}
+
+impl Tokenizer for Unpack {
+    type TokenStream<'a> = Unpacked<'a>;
+
+    fn token_stream<'a>(&'a mut self, packed: &'a str) -> Unpacked<'a> {
+        self.token.reset();
+        Unpacked { rest: packed, token: &mut self.token }
+    }
+}
+
+impl TokenStream for Unpacked<'_> {
+    fn advance(&mut self) -> bool {
+        let Some(mark) = self.rest.chars().next() else { return false };
+        let behind = &self.rest[mark.len_utf8()..];
+        let end = behind.bytes().position(|byte| byte == NEXT as u8 || byte == SAME as u8).unwrap_or(behind.len());
+        self.token.text.clear();
+        self.token.text.push_str(&behind[..end]);
+        if mark == NEXT {
+            // A fresh token stands at `usize::MAX`, one in front of the first position.
+            self.token.position = self.token.position.wrapping_add(1);
+        }
+        self.rest = &behind[end..];
+        true
+    }
+
+    fn token(&self) -> &Token {
+        self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        self.token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::lexical::analyze;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(crate::index::cases(256))]
+        #[test]
+        fn what_is_unpacked_is_what_was_analysed(text in "([a-zA-Z_0-9]{1,9}|\\PC|[\u{1}\u{2} 相机]){0,20}") {
+            let (packed, count) = pack(&text);
+            let mut unpack = Unpack::default();
+            let mut stream = unpack.token_stream(&packed);
+            let mut unpacked = Vec::new();
+            stream.process(&mut |token| unpacked.push((token.text.clone(), token.position)));
+            let analysed: Vec<_> =
+                analyze(&text).into_iter().map(|token| (token.text, token.position as usize)).collect();
+            prop_assert_eq!(count as usize, analysed.len());
+            prop_assert_eq!(unpacked, analysed);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Appends entries to the lexical index, and makes them durable.
+//!
+//! In: an ordinal with its text and name, in any order of ordinals. Out: exact token counts; documents on disk.
+//!
+//! **Invariant:** what a commit did not name is not there: documents added after the last commit vanish with the
+//! writer, so a crash needs no rollback and the same ordinals may be added again. Each commit carries the next free
+//! ordinal, and the fingerprint of the analyzer that made all of its tokens.
+//!
+//! Token counts are taken here, once and for ever: after a merge that drops documents tantivy only estimates them, from
+//! quantised lengths. It deletes nothing; which entries live is the version's business, and space is reclaimed elsewhere.
+
+use super::analyzer;
+use super::error::LexicalError;
+use super::schema::{self, Fields, TEXT_FIELDS};
+use serde::{Deserialize, Serialize};
+use snapshots::Ordinal;
+use std::fs;
+use std::path::Path;
+use tantivy::directory::MmapDirectory;
+use tantivy::index::IndexMeta;
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
+use tantivy::{Index, IndexWriter, TantivyDocument, TantivyError};
+
+/// Segments of more documents are not merged further: such a merge takes minutes and saves a search little.
+const MAX_DOCUMENTS_TO_MERGE: usize = 1_000_000;
+
+/// How the writer works: for commits as they come, or for a first load.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WriterOptions {
+    /// Threads that index; each makes segments of its own. From 1 to 8.
+    pub threads: usize,
+    /// Memory of each thread for documents that are not on disk yet, in bytes. At least 15,000,000.
+    pub thread_memory_bytes: usize,
+}
+
+impl WriterOptions {
+    /// Returns the options for commits as they come: one thread, as little memory as tantivy allows, since memory is
+    /// set up anew in each commit.
+    #[must_use]
+    pub const fn steady() -> Self {
+        Self { threads: 1, thread_memory_bytes: 15_000_000 }
+    }
+
+    /// Returns the options for a first load: two threads beside the one that adds and analyses, which took a quarter off
+    /// one thread's time where processors were free and cost nothing where not; and memory for some 30,000 entries each,
+    /// so that large segments are written at once instead of merged from small ones.
+    #[must_use]
+    pub const fn bulk() -> Self {
+        Self { threads: 2, thread_memory_bytes: 50_000_000 }
+    }
+}
+
+/// What a commit says about all documents up to it.
+#[derive(Serialize, Deserialize)]
+struct Payload {
+    next_ordinal: u32,
+    analyzer: String,
+}
+
+/// The one writer of a lexical index.
+pub struct LexicalWriter {
+    writer: IndexWriter,
+    fields: Fields,
+    next_ordinal: u32,
+}
+
+impl LexicalWriter {
+    /// Opens the index in `dir` for commits as they come, and makes it where there is none.
+    ///
+    /// # Errors
+    /// [`LexicalError::Open`] if it cannot be read or another writer holds it; [`LexicalError::Schema`],
+    /// [`LexicalError::Analyzer`] or [`LexicalError::Payload`] if it was made differently.
+    pub fn open_or_create(dir: &Path) -> Result<Self, LexicalError> {
+        Self::open_with(dir, WriterOptions::steady())
+    }
+
+    /// Opens the index in `dir` as [`Self::open_or_create`] does, with options.
+    ///
+    /// # Errors
+    /// As [`Self::open_or_create`]; [`LexicalError::Open`] too where the options are out of bounds.
+    pub fn open_with(dir: &Path, options: WriterOptions) -> Result<Self, LexicalError> {
+        let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: Box::new(source) };
+        fs::create_dir_all(dir).map_err(|source| failed(source.into()))?;
+        let directory = MmapDirectory::open(dir).map_err(|source| failed(source.into()))?;
+        let (index, fields) = if Index::exists(&directory).map_err(|source| failed(source.into()))? {
+            open(dir)?
+        } else {
+            let (schema, fields) = schema::schema();
+            let index = Index::open_or_create(directory, schema).map_err(failed)?;
+            index.tokenizers().register(schema::TOKENIZER, schema::tokenizer());
+            (index, fields)
+        };
+        let next_ordinal = next_ordinal(dir, &index.load_metas().map_err(failed)?)?;
+
+        // One merging thread: with more, merges take the processor from the commit that waits for a reload.
+        let options = IndexWriterOptions::builder()
+            .num_worker_threads(options.threads)
+            .memory_budget_per_thread(options.thread_memory_bytes)
+            .num_merge_threads(1)
+            .build();
+        let writer = index.writer_with_options(options).map_err(failed)?;
+        let mut policy = LogMergePolicy::default();
+        policy.set_max_docs_before_merge(MAX_DOCUMENTS_TO_MERGE);
+        writer.set_merge_policy(Box::new(policy));
+        Ok(Self { writer, fields, next_ordinal })
+    }
+
+    /// Returns the next ordinal that the last commit named, or 0 if there was none.
+    #[must_use]
+    pub const fn next_ordinal(&self) -> u32 {
+        self.next_ordinal
+    }
+
+    /// Adds one entry and returns the tokens of its text and of its name. It is found after the next commit.
+    ///
+    /// Waits while 10,000 entries are in hand. An ordinal must be added once.
+    ///
+    /// # Errors
+    /// [`LexicalError::Add`] if indexing has failed, for this entry or one before it: open the writer again.
+    pub fn add(&mut self, ordinal: Ordinal, text: &str, name: &str) -> Result<[u32; TEXT_FIELDS], LexicalError> {
+        let mut document = TantivyDocument::new();
+        document.add_u64(self.fields.ordinal, u64::from(ordinal.get()));
+        let mut tokens = [0; TEXT_FIELDS];
+        for ((field, text), tokens) in self.fields.texts.into_iter().zip([text, name]).zip(&mut tokens) {
+            let (packed, count) = schema::pack(text);
+            if count > 0 {
+                document.add_text(field, packed);
+            }
+            *tokens = count;
+        }
+        self.writer.add_document(document).map_err(|source| LexicalError::Add { ordinal, source: Box::new(source) })?;
+        Ok(tokens)
+    }
+
+    /// Makes durable what was added, and names the next free ordinal.
+    ///
+    /// # Errors
+    /// [`LexicalError::Commit`]: what was added since the last commit is not there; open the writer again.
+    pub fn commit(&mut self, next_ordinal: u32) -> Result<(), LexicalError> {
+        let failed = |source: TantivyError| LexicalError::Commit(Box::new(source));
+        let payload = Payload { next_ordinal, analyzer: analyzer::fingerprint().to_string() };
+        let payload = serde_json::to_string(&payload).map_err(|source| failed(std::io::Error::from(source).into()))?;
+        let mut commit = self.writer.prepare_commit().map_err(failed)?;
+        commit.set_payload(&payload);
+        commit.commit().map_err(failed)?;
+        self.next_ordinal = next_ordinal;
+        Ok(())
+    }
+
+    /// Merges all committed segments into one and waits for it.
+    ///
+    /// # Errors
+    /// [`LexicalError::Merge`] if that fails; the segments stay as they were.
+    pub fn merge_all(&mut self) -> Result<(), LexicalError> {
+        let failed = |source: TantivyError| LexicalError::Merge(Box::new(source));
+        let segments = self.writer.index().searchable_segment_ids().map_err(failed)?;
+        if segments.len() > 1 {
+            self.writer.merge(&segments).wait().map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for merges that run, and closes the index. A writer that is dropped gives them up, and loses nothing else.
+    ///
+    /// # Errors
+    /// [`LexicalError::Merge`] if one of them fails.
+    pub fn close(self) -> Result<(), LexicalError> {
+        self.writer.wait_merging_threads().map_err(|source| LexicalError::Merge(Box::new(source)))
+    }
+}
+
+/// Opens the index in `dir` and checks that it has the fields and the analyzer of this build.
+pub(super) fn open(dir: &Path) -> Result<(Index, Fields), LexicalError> {
+    let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: Box::new(source) };
+    let index = Index::open_in_dir(dir).map_err(failed)?;
+    let (schema, fields) = schema::schema();
+    if index.schema() != schema {
+        return Err(LexicalError::Schema { path: dir.to_owned() });
+    }
+    next_ordinal(dir, &index.load_metas().map_err(failed)?)?;
+    index.tokenizers().register(schema::TOKENIZER, schema::tokenizer());
+    Ok((index, fields))
+}
+
+/// Returns the next ordinal that the last commit named, once its analyzer is known to be that of this build.
+fn next_ordinal(dir: &Path, metas: &IndexMeta) -> Result<u32, LexicalError> {
+    let Some(payload) = &metas.payload else {
+        // A new index, or one whose first commit never came.
+        return if metas.segments.is_empty() { Ok(0) } else { Err(LexicalError::Payload { path: dir.to_owned() }) };
+    };
+    let payload: Payload = serde_json::from_str(payload).map_err(|_| LexicalError::Payload { path: dir.to_owned() })?;
+    let built = analyzer::fingerprint();
+    if payload.analyzer != built.to_string() {
+        return Err(LexicalError::Analyzer { path: dir.to_owned(), found: payload.analyzer, built });
+    }
+    Ok(payload.next_ordinal)
+}

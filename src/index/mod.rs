@@ -1,0 +1,26 @@
+//! The two indexes under one ordinal, and what is published through them.
+//!
+//! In: epochs of the graph. Out: versions that can be searched.
+//!
+//! **Invariant:** entry *n* is document *n* of the lexical index and vector *n* of the vector index; nothing is
+//! overwritten. A version is a bitmap of live ordinals, and both indexes answer through it, the newest version like any
+//! other.
+//!
+//! In the order of the flow: [`lexical`] and [`vector`] (the indexes), [`apply`] (from an epoch to a published version),
+//! [`IndexReader`] (any version, ready to be searched).
+
+pub mod apply;
+pub mod lexical;
+mod order;
+mod reader;
+pub mod vector;
+
+pub use order::{TieOrder, TopK};
+pub use reader::{IndexReader, IndexView, ReaderError};
+
+/// Returns the settings of a property test: so many cases, the same in every run.
+#[cfg(test)]
+fn cases(cases: u32) -> proptest::prelude::ProptestConfig {
+    use proptest::test_runner::{Config, RngSeed};
+    Config { cases, rng_seed: RngSeed::Fixed(17), failure_persistence: None, ..Config::default() }
+}

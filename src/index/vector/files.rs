@@ -1,0 +1,162 @@
+//! The directory of vector files: which there are, and the few ways in which they are touched.
+//!
+//! In: a directory. Out: its numbered files, and durable writes.
+//!
+//! **Invariant:** a name says all: `seg-N` holds what `tail-N` held, so as soon as `seg-N` is there `tail-N` counts for
+//! nothing. Renaming `seg-N` into place is the one step that seals, and a crash before or behind it neither loses
+//! nor doubles a row. That is why no manifest is needed.
+//!
+//! ```text
+//! tail-0000000a.tmv          the open tail; at most one counts: the highest, if it is above every seg
+//! seg-0000000a.tmv           sealed and immutable; written as seg-0000000a.tmv.tmp, synced, renamed, directory synced
+//! seg-00000009.tmv.damaged   set aside by the writer; its number is not used again
+//! ```
+
+use super::VectorError;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+const SUFFIX: &str = ".tmv";
+const TEMPORARY: &str = ".tmp";
+const DAMAGED: &str = ".damaged";
+
+/// Largest file that is read: far above what a merged segment may become, and a bound for a hostile one.
+const MAX_FILE_BYTES: u64 = 1 << 30;
+
+/// The files of one moment.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Listing {
+    pub(super) sealed: BTreeSet<u32>,
+    /// The tail that counts.
+    pub(super) tail: Option<u32>,
+    /// Tails that were sealed meanwhile.
+    pub(super) stale: BTreeSet<u32>,
+    /// The highest number of a file that was set aside.
+    pub(super) damaged: Option<u32>,
+    pub(super) temporary: Vec<PathBuf>,
+}
+
+impl Listing {
+    /// Reads the directory; one that is not there is empty.
+    pub(super) fn read(directory: &Path) -> Result<Self, VectorError> {
+        let failed = || VectorError::io("list", directory);
+        let mut listing = Self::default();
+        let mut tails = BTreeSet::new();
+        let mut sealed_up_to = None;
+        let damaged = format!("{SUFFIX}{DAMAGED}");
+        let entries = match fs::read_dir(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(listing),
+            entries => entries.map_err(failed())?,
+        };
+        for entry in entries {
+            let name = entry.map_err(failed())?.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if name.ends_with(TEMPORARY) {
+                listing.temporary.push(directory.join(name));
+            } else if let Some(number) = parse(name, "seg-", SUFFIX) {
+                listing.sealed.insert(number);
+                sealed_up_to = sealed_up_to.max(Some(number));
+            } else if let Some(number) = parse(name, "tail-", SUFFIX) {
+                tails.insert(number);
+            } else if let Some(number) = parse(name, "seg-", &damaged) {
+                listing.damaged = listing.damaged.max(Some(number));
+                sealed_up_to = sealed_up_to.max(Some(number));
+            } else if let Some(number) = parse(name, "tail-", &damaged) {
+                // A tail with a damaged frame is copied aside and goes on.
+                listing.damaged = listing.damaged.max(Some(number));
+            }
+        }
+        listing.tail = tails.last().copied().filter(|&tail| sealed_up_to.is_none_or(|sealed| sealed < tail));
+        tails.retain(|&tail| Some(tail) != listing.tail);
+        listing.stale = tails;
+        listing.temporary.sort();
+        Ok(listing)
+    }
+
+    /// Reads the directory until it looks the same twice.
+    ///
+    /// A listing is not atomic: while the writer seals, one pass may see the new tail and not the new sealed file. The
+    /// next pass begins after the new tail was there, so it must see the sealed file.
+    pub(super) fn read_settled(directory: &Path) -> Result<Self, VectorError> {
+        let mut before = Self::read(directory)?;
+        loop {
+            let now = Self::read(directory)?;
+            if now == before {
+                return Ok(now);
+            }
+            before = now;
+        }
+    }
+
+    /// Returns the first number above all that were ever used.
+    pub(super) fn next_number(&self) -> u32 {
+        let used = [self.sealed.last(), self.damaged.as_ref(), self.stale.last(), self.tail.as_ref()];
+        used.into_iter().flatten().max().map_or(0, |&number| number.saturating_add(1))
+    }
+}
+
+fn parse(name: &str, prefix: &str, suffix: &str) -> Option<u32> {
+    let digits = name.strip_prefix(prefix)?.strip_suffix(suffix)?;
+    let plain = digits.len() == 8 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    if plain { u32::from_str_radix(digits, 16).ok() } else { None }
+}
+
+pub(super) fn sealed_path(directory: &Path, number: u32) -> PathBuf {
+    directory.join(format!("seg-{number:08x}{SUFFIX}"))
+}
+
+pub(super) fn tail_path(directory: &Path, number: u32) -> PathBuf {
+    directory.join(format!("tail-{number:08x}{SUFFIX}"))
+}
+
+/// Reads a whole file into memory, if it is not absurdly large.
+pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>, VectorError> {
+    let file = File::open(path).map_err(VectorError::io("open", path))?;
+    let length = file.metadata().map_err(VectorError::io("read", path))?.len();
+    if length > MAX_FILE_BYTES {
+        return Err(VectorError::damaged(path, format!("it has {length} bytes, and no vector file is so long")));
+    }
+    let mut bytes = Vec::with_capacity(length as usize);
+    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(VectorError::io("read", path))?;
+    Ok(bytes)
+}
+
+/// Makes `path` hold `bytes`, all of them or nothing, and durably.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), VectorError> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(TEMPORARY);
+    let temporary = PathBuf::from(temporary);
+    let written = File::create(&temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    let renamed = written.and_then(|()| fs::rename(&temporary, path));
+    if let Err(source) = renamed {
+        // What is left is swept at the next start; the first failure is the one to report.
+        let _ = fs::remove_file(&temporary);
+        return Err(VectorError::Io { action: "write", path: path.into(), source });
+    }
+    sync_directory(path.parent().unwrap_or(path))
+}
+
+/// Renames a damaged file, so that it is out of the way and can still be looked at; returns its new name.
+pub(super) fn set_aside(path: &Path) -> Result<PathBuf, VectorError> {
+    let aside = aside_path(path);
+    fs::rename(path, &aside).map_err(VectorError::io("rename", path))?;
+    sync_directory(path.parent().unwrap_or(path))?;
+    Ok(aside)
+}
+
+/// Returns the name under which a damaged file is kept.
+pub(super) fn aside_path(path: &Path) -> PathBuf {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(DAMAGED);
+    aside.into()
+}
+
+/// Makes the names in a directory durable.
+pub(super) fn sync_directory(directory: &Path) -> Result<(), VectorError> {
+    File::open(directory).and_then(|file| file.sync_all()).map_err(VectorError::io("sync", directory))
+}

@@ -1,0 +1,221 @@
+//! The bytes of the two kinds of vector file.
+//!
+//! In: rows. Out: bytes, and rows again once the bytes have proven whole.
+//!
+//! **Invariant:** nothing is interpreted before its checksum fits, but the few numbers that say where the checksum
+//! stands, and those are checked against the length at hand.
+//!
+//! ```text
+//! sealed file   "TMVSEAL1", format u32, dimensions u32, model 16 bytes, count u32     36 bytes
+//!               count × u32 ordinals (ascending), count × dimensions × f16            BLAKE3 of all that, 32 bytes
+//! tail file     "TMVTAIL1", format u32, dimensions u32, model 16 bytes                32 bytes, then 8 of their BLAKE3
+//!               frames: count u32, first 8 bytes of the BLAKE3 of count, ordinals and components; ordinals; components
+//! ```
+//!
+//! All numbers are little endian. A frame whose end lies behind the end of the file, or whose checksum does not fit and
+//! which is the last, is torn: it was never published. Damage in front of other frames is another matter.
+
+use super::VectorError;
+use super::rows::Rows;
+use dataflows::data::Fingerprint;
+use half::f16;
+use std::path::Path;
+
+/// The format that this build reads and writes.
+pub(super) const FORMAT: u32 = 1;
+
+/// Bytes of a tail file's header.
+pub(super) const TAIL_HEADER: usize = HEAD + CHECKSUM;
+
+const SEALED_MAGIC: &[u8; 8] = b"TMVSEAL1";
+const TAIL_MAGIC: &[u8; 8] = b"TMVTAIL1";
+/// Bytes of magic, format, dimensions and model.
+const HEAD: usize = 32;
+const CHECKSUM: usize = 8;
+const FRAME_HEAD: usize = 4 + CHECKSUM;
+
+/// What vectors of one store have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Components of each vector.
+    pub dimensions: u32,
+    /// The fingerprint of the model that makes them.
+    pub model: Fingerprint,
+}
+
+impl Shape {
+    /// Returns the number of components as a length.
+    pub(super) const fn components(self) -> usize {
+        self.dimensions as usize
+    }
+
+    /// Returns the bytes that one row takes in a file.
+    pub(super) const fn row_bytes(self) -> usize {
+        4 + 2 * self.components()
+    }
+
+    /// Returns the most bytes that a tail of `rows` rows takes, if each came in a frame of its own.
+    pub(super) const fn tail_bytes(self, rows: usize) -> usize {
+        TAIL_HEADER + rows * (self.row_bytes() + FRAME_HEAD)
+    }
+}
+
+/// How the frames of a tail end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ending {
+    /// With a whole frame.
+    Whole,
+    /// In the middle of a frame, or in a last frame that was not written to its end.
+    Torn,
+    /// In a frame that is wrong and has others behind it.
+    Damaged,
+}
+
+fn head(magic: &[u8; 8], shape: Shape) -> Vec<u8> {
+    let mut bytes = magic.to_vec();
+    bytes.extend(FORMAT.to_le_bytes());
+    bytes.extend(shape.dimensions.to_le_bytes());
+    bytes.extend(shape.model.to_bytes());
+    bytes
+}
+
+/// Compares a checked head with what is expected of it.
+fn check_head(bytes: &[u8], magic: &[u8; 8], shape: Shape, path: &Path) -> Result<(), VectorError> {
+    if bytes[..8] != magic[..] {
+        return Err(VectorError::damaged(path, "it does not start as a vector file"));
+    }
+    let found = number(&bytes[8..]);
+    if found != FORMAT {
+        return Err(VectorError::OtherFormat { path: path.into(), found });
+    }
+    let found_dimensions = number(&bytes[12..]);
+    let mut model = [0; 16];
+    model.copy_from_slice(&bytes[16..HEAD]);
+    let found_model = Fingerprint::from_bytes(model);
+    if (found_dimensions, found_model) != (shape.dimensions, shape.model) {
+        return Err(VectorError::OtherModel { path: path.into(), found_model, found_dimensions, expected: shape });
+    }
+    Ok(())
+}
+
+/// Returns the bytes of a sealed file.
+pub(super) fn encode_sealed(shape: Shape, rows: &Rows) -> Vec<u8> {
+    let mut bytes = head(SEALED_MAGIC, shape);
+    bytes.reserve(4 + rows.len() * shape.row_bytes() + blake3::OUT_LEN);
+    bytes.extend((rows.len() as u32).to_le_bytes());
+    push_rows(&mut bytes, rows);
+    let hash = blake3::hash(&bytes);
+    bytes.extend(hash.as_bytes());
+    bytes
+}
+
+/// Returns the rows of a sealed file, once its whole is proven.
+pub(super) fn decode_sealed(bytes: &[u8], shape: Shape, path: &Path) -> Result<Rows, VectorError> {
+    let damaged = |reason: &str| VectorError::damaged(path, reason);
+    let Some((content, sum)) = bytes.split_last_chunk::<{ blake3::OUT_LEN }>().filter(|(c, _)| c.len() >= HEAD + 4)
+    else {
+        return Err(damaged("it is too short"));
+    };
+    if blake3::hash(content) != blake3::Hash::from_bytes(*sum) {
+        return Err(damaged("its BLAKE3 sum does not fit"));
+    }
+    check_head(content, SEALED_MAGIC, shape, path)?;
+    let count = number(&content[HEAD..]) as usize;
+    let body = &content[HEAD + 4..];
+    if count == 0 || count.checked_mul(shape.row_bytes()) != Some(body.len()) {
+        return Err(damaged("its length does not fit its count"));
+    }
+    pull_rows(body, count, shape).map_err(damaged)
+}
+
+/// Returns the header of a new tail file.
+pub(super) fn encode_tail_header(shape: Shape) -> Vec<u8> {
+    let mut bytes = head(TAIL_MAGIC, shape);
+    let sum = checksum(&[&bytes]);
+    bytes.extend(sum);
+    bytes
+}
+
+/// Checks the header of a tail file.
+pub(super) fn check_tail_header(bytes: &[u8], shape: Shape, path: &Path) -> Result<(), VectorError> {
+    if bytes.len() < TAIL_HEADER {
+        return Err(VectorError::damaged(path, "it is shorter than its header"));
+    }
+    let (head, sum) = bytes[..TAIL_HEADER].split_at(HEAD);
+    if checksum(&[head]) != sum {
+        return Err(VectorError::damaged(path, "its header's checksum does not fit"));
+    }
+    check_head(head, TAIL_MAGIC, shape, path)
+}
+
+/// Returns the bytes of one frame.
+pub(super) fn encode_frame(shape: Shape, rows: &Rows) -> Vec<u8> {
+    let mut body = Vec::with_capacity(FRAME_HEAD + rows.len() * shape.row_bytes());
+    let count = (rows.len() as u32).to_le_bytes();
+    body.extend(count);
+    body.extend([0; CHECKSUM]);
+    push_rows(&mut body, rows);
+    let sum = checksum(&[&count, &body[FRAME_HEAD..]]);
+    body[4..FRAME_HEAD].copy_from_slice(&sum);
+    body
+}
+
+/// Returns the rows of the whole frames at the start of `bytes`, how many bytes they take, and how they end.
+pub(super) fn decode_frames(bytes: &[u8], shape: Shape) -> (Vec<Rows>, usize, Ending) {
+    let mut frames = Vec::new();
+    let mut used = 0;
+    loop {
+        let rest = &bytes[used..];
+        if rest.is_empty() {
+            return (frames, used, Ending::Whole);
+        }
+        if rest.len() < FRAME_HEAD {
+            return (frames, used, Ending::Torn);
+        }
+        let count = number(rest) as usize;
+        let end = count.checked_mul(shape.row_bytes()).and_then(|body| body.checked_add(FRAME_HEAD));
+        let Some(body) = end.and_then(|end| rest.get(FRAME_HEAD..end)) else {
+            return (frames, used, Ending::Torn);
+        };
+        let fits = count > 0 && checksum(&[&rest[..4], body]) == rest[4..FRAME_HEAD];
+        match fits.then(|| pull_rows(body, count, shape)) {
+            Some(Ok(rows)) => {
+                frames.push(rows);
+                used += FRAME_HEAD + body.len();
+            }
+            // A file system may have made the file longer and lost what was written there.
+            _ if FRAME_HEAD + body.len() == rest.len() || rest.iter().all(|&byte| byte == 0) => {
+                return (frames, used, Ending::Torn);
+            }
+            _ => return (frames, used, Ending::Damaged),
+        }
+    }
+}
+
+fn push_rows(bytes: &mut Vec<u8>, rows: &Rows) {
+    bytes.extend(rows.ordinals().iter().flat_map(|ordinal| ordinal.to_le_bytes()));
+    bytes.extend(rows.components().iter().flat_map(|component| component.to_le_bytes()));
+}
+
+/// Reads `count` rows out of `body`, which has their length.
+fn pull_rows(body: &[u8], count: usize, shape: Shape) -> Result<Rows, &'static str> {
+    let (ordinals, components) = body.split_at(4 * count);
+    let ordinals = ordinals.chunks_exact(4).map(number).collect();
+    let components = components.chunks_exact(2).map(|pair| f16::from_le_bytes([pair[0], pair[1]])).collect();
+    Rows::from_parts(shape.components(), ordinals, components)
+}
+
+/// Reads the little-endian number at the start of `bytes`, which has at least four.
+fn number(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+fn checksum(parts: &[&[u8]]) -> [u8; CHECKSUM] {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(part);
+    }
+    let mut sum = [0; CHECKSUM];
+    sum.copy_from_slice(&hasher.finalize().as_bytes()[..CHECKSUM]);
+    sum
+}

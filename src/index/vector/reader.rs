@@ -1,0 +1,164 @@
+//! Follows the files of a writer, from this process or another; never writes.
+//!
+//! In: a directory. Out: a [`VectorSet`] with every row whose frame is whole.
+//!
+//! **Invariant:** what `refresh` returns holds all rows that were durable when it was called, and none twice. A frame at
+//! the very end that is not whole is not there yet; the next `refresh` looks again.
+
+use super::files::{self, Listing};
+use super::format::{self, Ending, Shape};
+use super::rows::Rows;
+use super::segment::VectorSegment;
+use super::set::Segments;
+use super::writer::SEAL_ROWS;
+use super::{Backend, VectorError, VectorSet};
+use roaring::RoaringBitmap;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// How often a tail that was sealed between listing and opening is looked for again.
+const ATTEMPTS: usize = 16;
+
+/// A reader of a directory of vectors.
+pub struct VectorReader {
+    directory: PathBuf,
+    shape: Shape,
+    segments: Segments,
+    /// Numbers of the sealed files that are loaded.
+    sealed: BTreeSet<u32>,
+    /// The ordinals of the sealed files.
+    held: RoaringBitmap,
+    tail: Option<Tail>,
+    /// Whether the segments changed since the set was made.
+    changed: bool,
+    set: VectorSet,
+}
+
+/// The tail file as far as it was read.
+struct Tail {
+    number: u32,
+    file: File,
+    /// Where the last whole frame ends; 0 before the header was checked.
+    bytes: u64,
+    /// The ordinals it holds.
+    held: RoaringBitmap,
+}
+
+impl VectorReader {
+    /// Opens a directory for reading; one that is not there yet is empty.
+    ///
+    /// # Errors
+    /// When the file system refuses, or a file is damaged or of another format or model.
+    pub fn open(directory: &Path, shape: Shape) -> Result<Self, VectorError> {
+        Self::open_with(directory, shape, Backend::of_this_machine())
+    }
+
+    pub(super) fn open_with(directory: &Path, shape: Shape, backend: Backend) -> Result<Self, VectorError> {
+        if shape.dimensions == 0 {
+            return Err(VectorError::OtherDimensions { found: 0, expected: 1 });
+        }
+        let segments = Segments::new(shape.components(), backend);
+        let mut reader = Self {
+            directory: directory.into(),
+            shape,
+            set: segments.set(),
+            segments,
+            sealed: BTreeSet::new(),
+            held: RoaringBitmap::new(),
+            tail: None,
+            changed: false,
+        };
+        reader.refresh()?;
+        Ok(reader)
+    }
+
+    /// Reads what was appended since, and returns whether there was anything.
+    ///
+    /// # Errors
+    /// When the file system refuses, or a file is damaged or of another format or model; the set is then as before.
+    pub fn refresh(&mut self) -> Result<bool, VectorError> {
+        for _ in 0..ATTEMPTS {
+            let listing = Listing::read_settled(&self.directory)?;
+            let fresh: Vec<u32> = listing.sealed.difference(&self.sealed).copied().collect();
+            for number in fresh {
+                let path = files::sealed_path(&self.directory, number);
+                self.segments.load_sealed(&path, self.shape, &mut self.held)?;
+                self.sealed.insert(number);
+                self.changed = true;
+            }
+            if self.follow(listing.tail)? {
+                self.read_tail()?;
+                break;
+            }
+        }
+        let changed = std::mem::take(&mut self.changed);
+        if changed {
+            self.set = self.segments.set();
+        }
+        Ok(changed)
+    }
+
+    /// Makes `number` the tail that is read; returns whether it was still there.
+    fn follow(&mut self, number: Option<u32>) -> Result<bool, VectorError> {
+        if self.tail.as_ref().map(|tail| tail.number) == number {
+            return Ok(true);
+        }
+        self.changed |= !self.segments.small.is_empty();
+        self.segments.small.clear();
+        self.tail = None;
+        let Some(number) = number else { return Ok(true) };
+        let path = files::tail_path(&self.directory, number);
+        match File::open(&path) {
+            Ok(file) => {
+                self.tail = Some(Tail { number, file, bytes: 0, held: RoaringBitmap::new() });
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(source) => Err(VectorError::Io { action: "open", path, source }),
+        }
+    }
+
+    /// Takes in the whole frames behind those known.
+    fn read_tail(&mut self) -> Result<(), VectorError> {
+        let Some(tail) = &mut self.tail else { return Ok(()) };
+        let path = files::tail_path(&self.directory, tail.number);
+        let most = self.shape.tail_bytes(SEAL_ROWS) as u64;
+        let mut bytes = Vec::new();
+        let read = tail.file.seek(SeekFrom::Start(tail.bytes)).and_then(|_| {
+            // A writer that could not seal goes on only after it did, so no tail is longer.
+            Read::by_ref(&mut tail.file).take(most + 1).read_to_end(&mut bytes)
+        });
+        read.map_err(VectorError::io("read", &path))?;
+        if bytes.len() as u64 + tail.bytes > most {
+            return Err(VectorError::damaged(path, "it is longer than a tail can be"));
+        }
+        let mut frames = bytes.as_slice();
+        if tail.bytes == 0 {
+            format::check_tail_header(frames, self.shape, &path)?;
+            tail.bytes = format::TAIL_HEADER as u64;
+            frames = &frames[format::TAIL_HEADER..];
+        }
+        let (found, used, ending) = format::decode_frames(frames, self.shape);
+        if ending == Ending::Damaged {
+            return Err(VectorError::damaged(path, "a frame's checksum does not fit"));
+        }
+        let mut held = &self.held | &tail.held;
+        let fresh: Vec<Rows> = found.into_iter().map(|rows| rows.admit(&mut held)).collect();
+        let rows = Rows::merge(self.shape.components(), &fresh);
+        if !rows.is_empty() {
+            self.segments.push_small(VectorSegment::new(self.segments.backend, &rows)?)?;
+            self.changed = true;
+        }
+        tail.bytes += used as u64;
+        tail.held |= rows.bitmap();
+        Ok(())
+    }
+
+    /// Returns the vectors as of the last `refresh`, as a value that later ones leave alone.
+    #[must_use]
+    pub fn set(&self) -> VectorSet {
+        self.set.clone()
+    }
+}

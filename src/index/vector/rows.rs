@@ -1,0 +1,115 @@
+//! Rows on their way into a segment or a file: ordinals, and their vectors' components one after the other.
+//!
+//! In: (ordinal, vector) pairs, or rows of other segments. Out: one sorted block.
+//!
+//! **Invariant:** ordinals strictly ascend, and every row has the same number of components, all finite.
+
+use dataflows::embed::Vector;
+use half::f16;
+use roaring::RoaringBitmap;
+use snapshots::Ordinal;
+
+/// The bits that are all set in an `f16` that is infinite or not a number (IEEE 754, binary16).
+const EXPONENT: u16 = 0x7c00;
+
+/// Sorted rows.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Rows {
+    dimensions: usize,
+    ordinals: Vec<u32>,
+    components: Vec<f16>,
+}
+
+impl Rows {
+    /// Starts with no row.
+    pub(super) const fn new(dimensions: usize) -> Self {
+        Self { dimensions, ordinals: Vec::new(), components: Vec::new() }
+    }
+
+    /// Takes over what a file or a segment holds, or says why it cannot be rows.
+    pub(super) fn from_parts(
+        dimensions: usize,
+        ordinals: Vec<u32>,
+        components: Vec<f16>,
+    ) -> Result<Self, &'static str> {
+        if ordinals.len().checked_mul(dimensions) != Some(components.len()) {
+            return Err("the number of components does not fit the number of rows");
+        }
+        if !ordinals.is_sorted_by(|a, b| a < b) {
+            return Err("its ordinals do not ascend");
+        }
+        if components.iter().any(|component| component.to_bits() & EXPONENT == EXPONENT) {
+            return Err("a component is not finite");
+        }
+        Ok(Self { dimensions, ordinals, components })
+    }
+
+    /// Appends a row; its ordinal is larger than all before.
+    pub(super) fn push(&mut self, ordinal: Ordinal, vector: &Vector) {
+        debug_assert!(vector.dimensions() == self.dimensions);
+        debug_assert!(self.ordinals.last().is_none_or(|&last| last < ordinal.get()));
+        self.ordinals.push(ordinal.get());
+        self.components.extend_from_slice(vector.components());
+    }
+
+    /// Returns all rows of `parts` in one block; no ordinal is in two parts.
+    pub(super) fn merge(dimensions: usize, parts: &[Self]) -> Self {
+        let mut order: Vec<(u32, usize, usize)> = Vec::with_capacity(parts.iter().map(Self::len).sum());
+        for (part, rows) in parts.iter().enumerate() {
+            order.extend(rows.ordinals.iter().enumerate().map(|(position, &ordinal)| (ordinal, part, position)));
+        }
+        order.sort_unstable();
+        let mut components = Vec::with_capacity(order.len() * dimensions);
+        for &(_, part, position) in &order {
+            components.extend_from_slice(parts[part].row(position));
+        }
+        Self { dimensions, ordinals: order.into_iter().map(|(ordinal, ..)| ordinal).collect(), components }
+    }
+
+    /// Leaves out the rows that `held` has, and adds the others to it.
+    pub(super) fn admit(self, held: &mut RoaringBitmap) -> Self {
+        let own = self.bitmap();
+        let rows = if held.is_disjoint(&own) {
+            self
+        } else {
+            let mut fresh = Self::new(self.dimensions);
+            for (position, &ordinal) in self.ordinals.iter().enumerate() {
+                if !held.contains(ordinal) {
+                    fresh.ordinals.push(ordinal);
+                    fresh.components.extend_from_slice(self.row(position));
+                }
+            }
+            fresh
+        };
+        *held |= own;
+        rows
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.ordinals.len()
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.ordinals.is_empty()
+    }
+
+    pub(super) const fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    pub(super) fn ordinals(&self) -> &[u32] {
+        &self.ordinals
+    }
+
+    pub(super) fn components(&self) -> &[f16] {
+        &self.components
+    }
+
+    pub(super) fn row(&self, position: usize) -> &[f16] {
+        &self.components[position * self.dimensions..(position + 1) * self.dimensions]
+    }
+
+    pub(super) fn bitmap(&self) -> RoaringBitmap {
+        RoaringBitmap::from_sorted_iter(self.ordinals.iter().copied()).expect("ordinals of rows ascend")
+    }
+}

@@ -1,0 +1,199 @@
+//! One immutable block of vectors: which ordinals, and an engine that searches them.
+//!
+//! In: sorted rows. Out: the living positions under a version's bitmap, the best of them, and each vector again.
+//!
+//! **Invariant:** position *n* of the engine is the *n*-th smallest ordinal; neither ever changes.
+//!
+//! The list is explicit, because garbage collection, temperature and late vectors leave holes; where there are none, two
+//! numbers stand for it.
+
+use super::rows::Rows;
+use super::scan::{Alive, Backend, Scan};
+use super::{VectorError, search::Question};
+use half::f16;
+use roaring::RoaringBitmap;
+use snapshots::Ordinal;
+
+/// An immutable, searchable block of vectors.
+pub struct VectorSegment {
+    dimensions: usize,
+    ordinals: Ordinals,
+    scan: Box<dyn Scan>,
+}
+
+/// The ordinals of a segment in ascending order.
+enum Ordinals {
+    /// `first`, `first + 1`, … up to `len` of them.
+    Range {
+        first: u32,
+        len: usize,
+    },
+    List(Box<[u32]>),
+}
+
+impl Ordinals {
+    fn new(sorted: &[u32]) -> Self {
+        match (sorted.first(), sorted.last()) {
+            (Some(&first), Some(&last)) if (last - first) as usize == sorted.len() - 1 => {
+                Self::Range { first, len: sorted.len() }
+            }
+            _ => Self::List(sorted.into()),
+        }
+    }
+
+    const fn len(&self) -> usize {
+        match self {
+            Self::Range { len, .. } => *len,
+            Self::List(list) => list.len(),
+        }
+    }
+
+    fn get(&self, position: usize) -> u32 {
+        match self {
+            Self::Range { first, .. } => first + position as u32,
+            Self::List(list) => list[position],
+        }
+    }
+
+    /// Returns how many ordinals from position `from` on are smaller than `ordinal`, as a position.
+    fn position_from(&self, from: usize, ordinal: u64) -> usize {
+        match self {
+            Self::Range { first, len } => (ordinal.saturating_sub(u64::from(*first)) as usize).clamp(from, *len),
+            Self::List(list) => from + list[from..].partition_point(|&own| u64::from(own) < ordinal),
+        }
+    }
+}
+
+impl VectorSegment {
+    pub(super) fn new(backend: Backend, rows: &Rows) -> Result<Self, VectorError> {
+        let ordinals = Ordinals::new(rows.ordinals());
+        Ok(Self { dimensions: rows.dimensions(), ordinals, scan: backend.build(rows)? })
+    }
+
+    /// Returns how many vectors the segment holds.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a segment is never empty")]
+    pub const fn len(&self) -> usize {
+        self.ordinals.len()
+    }
+
+    /// Returns the vector of `ordinal`, bit for bit, if it is in this segment.
+    ///
+    /// # Errors
+    /// When the engine refuses.
+    pub fn vector_of(&self, ordinal: Ordinal) -> Result<Option<Vec<f16>>, VectorError> {
+        let position = self.ordinals.position_from(0, u64::from(ordinal.get()));
+        if position == self.len() || self.ordinals.get(position) != ordinal.get() {
+            return Ok(None);
+        }
+        self.scan.components(position, 1).map(Some)
+    }
+
+    /// Returns which positions `entries` has.
+    pub(super) fn alive(&self, entries: &RoaringBitmap) -> Alive {
+        let (len, last) = (self.len(), self.len().saturating_sub(1));
+        if len == 0 {
+            return Alive::all(0);
+        }
+        let (first, last) = (self.ordinals.get(0), self.ordinals.get(last));
+        if let Ordinals::Range { .. } = self.ordinals
+            && entries.contains_range(first..=last)
+        {
+            return Alive::all(len);
+        }
+        let mut living = entries.iter();
+        living.advance_to(first);
+        let mut at = 0;
+        let runs = std::iter::from_fn(|| {
+            let run = living.next_range().filter(|run| *run.start() <= last)?;
+            let start = self.ordinals.position_from(at, u64::from(*run.start()));
+            at = self.ordinals.position_from(start, u64::from(*run.end()) + 1);
+            Some((start, at))
+        });
+        Alive::from_runs(len, runs.filter(|(start, end)| start < end))
+    }
+
+    /// Returns the best `count` of the living with their scores, best first.
+    pub(super) fn best(
+        &self,
+        question: &Question,
+        alive: &Alive,
+        count: usize,
+    ) -> Result<Vec<(Ordinal, f32)>, VectorError> {
+        let found = self.scan.best(question.components(), alive, count)?;
+        Ok(found.into_iter().map(|(at, score)| (Ordinal::new(self.ordinals.get(at as usize)), score)).collect())
+    }
+
+    /// Returns the segment's ordinals.
+    pub(super) fn bitmap(&self) -> RoaringBitmap {
+        match &self.ordinals {
+            Ordinals::Range { first, len } => {
+                let mut bitmap = RoaringBitmap::new();
+                bitmap.insert_range(*first..=*first + (*len as u32 - 1));
+                bitmap
+            }
+            Ordinals::List(list) => {
+                RoaringBitmap::from_sorted_iter(list.iter().copied()).expect("ordinals of a segment ascend")
+            }
+        }
+    }
+
+    /// Returns the rows that the segment was built from.
+    pub(super) fn rows(&self) -> Result<Rows, VectorError> {
+        let ordinals = (0..self.len()).map(|position| self.ordinals.get(position)).collect();
+        let components = self.scan.components(0, self.len())?;
+        Ok(Rows::from_parts(self.dimensions, ordinals, components).expect("a segment is built from sorted rows"))
+    }
+
+    /// Returns one segment with the rows of all `parts`.
+    pub(super) fn merge<'a>(
+        backend: Backend,
+        dimensions: usize,
+        parts: impl Iterator<Item = &'a Self>,
+    ) -> Result<Self, VectorError> {
+        let parts: Vec<Rows> = parts.map(Self::rows).collect::<Result<_, _>>()?;
+        Self::new(backend, &Rows::merge(dimensions, &parts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn segment(ordinals: &BTreeSet<u32>) -> VectorSegment {
+        let ordinals: Vec<u32> = ordinals.iter().copied().collect();
+        let components = vec![f16::ONE; ordinals.len()];
+        VectorSegment::new(Backend::Flat, &Rows::from_parts(1, ordinals, components).unwrap()).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn a_position_is_alive_when_the_bitmap_has_its_ordinal(
+            start in prop::sample::select(vec![0_u32, 65_500, u32::MAX - 100]),
+            own in prop::collection::btree_set(0_u32..=100, 1..60),
+            contiguous in any::<bool>(),
+            living in prop::collection::btree_set(0_u32..=100, 0..101),
+        ) {
+            let own: BTreeSet<u32> = if contiguous {
+                (start + own.first().unwrap()..=start + own.last().unwrap()).collect()
+            } else {
+                own.iter().map(|ordinal| start + ordinal).collect()
+            };
+            let entries: RoaringBitmap = living.iter().map(|ordinal| start + ordinal).collect();
+            let segment = segment(&own);
+            let alive = segment.alive(&entries);
+            let expected: Vec<bool> = own.iter().map(|&ordinal| entries.contains(ordinal)).collect();
+            prop_assert_eq!((0..own.len()).map(|at| alive.contains(at)).collect::<Vec<_>>(), expected.clone());
+            prop_assert_eq!(alive.count(), expected.iter().filter(|&&alive| alive).count());
+            prop_assert_eq!(segment.bitmap(), own.iter().copied().collect::<RoaringBitmap>());
+            for ordinal in start..=start + 100 {
+                let vector = segment.vector_of(Ordinal::new(ordinal)).unwrap();
+                prop_assert_eq!(vector.is_some(), own.contains(&ordinal));
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Appends vectors, and seals the tail when it is full. One process has one writer, under the store's lock.
+//!
+//! In: rows, once a physical commit. Out: durable files, and a [`VectorSet`] with the rows in it.
+//!
+//! **Invariant:** when `append` returns, its rows are on disk; when it fails, the set is as before, and whatever reached
+//! the disk is cut at the next `open` or is rows that no version names yet. The version record, written by others
+//! afterwards, is what publishes them.
+//!
+//! `open` heals: it sweeps temporary files, drops a tail that was sealed, cuts a torn one, and sets damaged files
+//! aside. What a damaged file held is then missing ([`VectorSet::missing`]) and can be appended again from the memo: a
+//! vector is a function of text and model, so the same ordinal gets the same bits. A row that is there already is
+//! passed over, and another vector for its ordinal refused.
+
+use super::files::{self, Listing};
+use super::format::{self, Ending, Shape};
+use super::rows::Rows;
+use super::segment::VectorSegment;
+use super::set::Segments;
+use super::{Backend, VectorError, VectorSet};
+use dataflows::embed::Vector;
+use roaring::RoaringBitmap;
+use snapshots::Ordinal;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Rows of a full tail: with 256 components a sealed file of 4 MB, which is hashed, read and built in some 10 ms.
+pub(super) const SEAL_ROWS: usize = 8192;
+
+/// What `open` had to mend.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Healed {
+    /// Bytes of a torn frame that were cut from the tail.
+    pub cut_bytes: u64,
+    /// Damaged files, under the names they were given.
+    pub set_aside: Vec<PathBuf>,
+}
+
+/// The one writer of a directory of vectors.
+pub struct VectorWriter {
+    directory: PathBuf,
+    shape: Shape,
+    seal_rows: usize,
+    segments: Segments,
+    /// The ordinals that have a vector.
+    held: RoaringBitmap,
+    /// The number of the tail, or of the one that the next row opens.
+    number: u32,
+    tail: Option<Tail>,
+    /// Whether a write failed half-way.
+    interrupted: bool,
+    healed: Healed,
+    set: VectorSet,
+}
+
+/// The open tail file.
+struct Tail {
+    file: File,
+    /// Where the last whole frame ends.
+    bytes: u64,
+    rows: usize,
+}
+
+impl VectorWriter {
+    /// Opens a directory for writing, makes it if need be, and mends what a crash left behind.
+    ///
+    /// # Errors
+    /// When the file system refuses, or the files are of another format or model.
+    pub fn open(directory: &Path, shape: Shape) -> Result<Self, VectorError> {
+        Self::open_with(directory, shape, Backend::of_this_machine(), SEAL_ROWS)
+    }
+
+    pub(super) fn open_with(
+        directory: &Path,
+        shape: Shape,
+        backend: Backend,
+        seal_rows: usize,
+    ) -> Result<Self, VectorError> {
+        if shape.dimensions == 0 {
+            return Err(VectorError::OtherDimensions { found: 0, expected: 1 });
+        }
+        fs::create_dir_all(directory).map_err(VectorError::io("make", directory))?;
+        let listing = Listing::read(directory)?;
+        for path in &listing.temporary {
+            fs::remove_file(path).map_err(VectorError::io("remove", path))?;
+        }
+        let segments = Segments::new(shape.components(), backend);
+        let mut writer = Self {
+            directory: directory.into(),
+            shape,
+            seal_rows,
+            set: segments.set(),
+            segments,
+            held: RoaringBitmap::new(),
+            number: listing.next_number(),
+            tail: None,
+            interrupted: false,
+            healed: Healed::default(),
+        };
+        for &number in &listing.sealed {
+            let path = files::sealed_path(directory, number);
+            match writer.segments.load_sealed(&path, shape, &mut writer.held) {
+                Err(VectorError::Damaged { reason, .. }) => writer.set_aside(&path, &reason)?,
+                loaded => loaded?,
+            }
+        }
+        for &number in &listing.stale {
+            let path = files::tail_path(directory, number);
+            fs::remove_file(&path).map_err(VectorError::io("remove", path))?;
+        }
+        if let Some(number) = listing.tail {
+            writer.load_tail(number)?;
+        }
+        writer.set = writer.segments.set();
+        Ok(writer)
+    }
+
+    fn load_tail(&mut self, number: u32) -> Result<(), VectorError> {
+        let path = files::tail_path(&self.directory, number);
+        let bytes = match files::read_whole(&path).and_then(|bytes| {
+            format::check_tail_header(&bytes, self.shape, &path)?;
+            Ok(bytes)
+        }) {
+            Err(VectorError::Damaged { reason, .. }) => return self.set_aside(&path, &reason),
+            bytes => bytes?,
+        };
+        let (frames, used, ending) = format::decode_frames(&bytes[format::TAIL_HEADER..], self.shape);
+        let good = (format::TAIL_HEADER + used) as u64;
+        let mut file = OpenOptions::new().read(true).write(true).open(&path).map_err(VectorError::io("open", &path))?;
+        if ending == Ending::Damaged {
+            let aside = files::aside_path(&path);
+            fs::copy(&path, &aside).map_err(VectorError::io("copy", &path))?;
+            tracing::warn!(path = %path.display(), "a frame of the vector tail is damaged; what follows it is cut");
+            self.healed.set_aside.push(aside);
+        }
+        if ending != Ending::Whole {
+            self.healed.cut_bytes += bytes.len() as u64 - good;
+            let cut = file.set_len(good).and_then(|()| file.sync_all());
+            cut.map_err(VectorError::io("cut", &path))?;
+        }
+        file.seek(SeekFrom::Start(good)).map_err(VectorError::io("open", &path))?;
+        let frames: Vec<Rows> = frames.into_iter().map(|rows| rows.admit(&mut self.held)).collect();
+        let rows = Rows::merge(self.shape.components(), &frames);
+        if !rows.is_empty() {
+            self.segments.push_small(VectorSegment::new(self.segments.backend, &rows)?)?;
+        }
+        self.number = number;
+        self.tail = Some(Tail { file, bytes: good, rows: rows.len() });
+        Ok(())
+    }
+
+    fn set_aside(&mut self, path: &Path, reason: &str) -> Result<(), VectorError> {
+        tracing::warn!(path = %path.display(), reason, "a vector file is damaged and set aside");
+        self.healed.set_aside.push(files::set_aside(path)?);
+        Ok(())
+    }
+
+    /// Appends rows in any order, durably, and takes them into the set.
+    ///
+    /// Costs one write and one sync, and now and then the sealing of a full tail.
+    ///
+    /// # Errors
+    /// When a vector is of another dimension, an ordinal has another vector already, or the file system refuses.
+    pub fn append(&mut self, rows: &[(Ordinal, Vector)]) -> Result<(), VectorError> {
+        if self.interrupted {
+            return Err(VectorError::Interrupted { path: self.directory.clone() });
+        }
+        let fresh = self.fresh(rows)?;
+        let mut rest = fresh.as_slice();
+        while !rest.is_empty() {
+            let filled = self.tail.as_ref().map_or(0, |tail| tail.rows);
+            let (now, later) = rest.split_at(rest.len().min(self.seal_rows.saturating_sub(filled)));
+            let mut rows = Rows::new(self.shape.components());
+            now.iter().for_each(|(ordinal, vector)| rows.push(*ordinal, vector));
+            if filled == 0 && rows.len() == self.seal_rows {
+                self.seal(rows)?;
+            } else if rows.is_empty() {
+                self.seal_tail()?;
+            } else {
+                self.append_frame(&rows)?;
+            }
+            rest = later;
+        }
+        if self.tail.as_ref().is_some_and(|tail| tail.rows >= self.seal_rows)
+            && let Err(error) = self.seal_tail()
+        {
+            // The rows are safe in the tail, and the next append tries again.
+            tracing::warn!(%error, "the full vector tail could not be sealed");
+        }
+        Ok(())
+    }
+
+    /// Returns the rows that are not held yet, by ordinal.
+    fn fresh<'a>(&self, rows: &'a [(Ordinal, Vector)]) -> Result<Vec<&'a (Ordinal, Vector)>, VectorError> {
+        let expected = self.shape.components();
+        if let Some((_, odd)) = rows.iter().find(|(_, vector)| vector.dimensions() != expected) {
+            return Err(VectorError::OtherDimensions { found: odd.dimensions(), expected });
+        }
+        let mut fresh: Vec<&(Ordinal, Vector)> = Vec::with_capacity(rows.len());
+        for row in rows {
+            if !self.held.contains(row.0.get()) {
+                fresh.push(row);
+            } else if self.set.vector_of(row.0)?.is_none_or(|held| held != row.1.components()) {
+                return Err(VectorError::Conflict { ordinal: row.0 });
+            }
+        }
+        fresh.sort_by_key(|(ordinal, _)| *ordinal);
+        if let Some(twins) = fresh.windows(2).find(|twins| twins[0].0 == twins[1].0 && twins[0].1 != twins[1].1) {
+            return Err(VectorError::Conflict { ordinal: twins[0].0 });
+        }
+        fresh.dedup_by_key(|(ordinal, _)| *ordinal);
+        Ok(fresh)
+    }
+
+    fn append_frame(&mut self, rows: &Rows) -> Result<(), VectorError> {
+        let segment = VectorSegment::new(self.segments.backend, rows)?;
+        let path = files::tail_path(&self.directory, self.number);
+        let frame = format::encode_frame(self.shape, rows);
+        let tail = match &mut self.tail {
+            Some(tail) => tail,
+            none => none.insert(open_tail(&path, self.shape)?),
+        };
+        let written = tail.file.write_all(&frame).and_then(|()| tail.file.sync_data());
+        if let Err(source) = written {
+            // What the file holds now is not known, so nothing more is written to it before it is read again.
+            self.interrupted = true;
+            let _ = tail.file.set_len(tail.bytes);
+            return Err(VectorError::Io { action: "write", path, source });
+        }
+        tail.bytes += frame.len() as u64;
+        tail.rows += rows.len();
+        self.held |= rows.bitmap();
+        // From here on the rows are durable; should the merge fail, reading the files again is the way back.
+        if let Err(error) = self.segments.push_small(segment) {
+            self.interrupted = true;
+            return Err(error);
+        }
+        self.set = self.segments.set();
+        Ok(())
+    }
+
+    /// Seals what the tail holds.
+    fn seal_tail(&mut self) -> Result<(), VectorError> {
+        let parts: Vec<Rows> = self.segments.small.iter().map(|small| small.rows()).collect::<Result<_, _>>()?;
+        self.seal(Rows::merge(self.shape.components(), &parts))
+    }
+
+    /// Writes `rows` as the sealed file of this number, and begins the next number: its tail holds nothing yet.
+    fn seal(&mut self, rows: Rows) -> Result<(), VectorError> {
+        let next = self.number.checked_add(1).ok_or_else(|| {
+            VectorError::damaged(files::tail_path(&self.directory, self.number), "no number is left for its successor")
+        })?;
+        let segment = Arc::new(VectorSegment::new(self.segments.backend, &rows)?);
+        let path = files::sealed_path(&self.directory, self.number);
+        if let Err(error) = files::write_whole(&path, &format::encode_sealed(self.shape, &rows)) {
+            // Renamed but not known to be durable: only reading the directory again tells.
+            self.interrupted |= path.exists();
+            return Err(error);
+        }
+        self.segments.sealed.push(segment);
+        self.segments.small.clear();
+        self.held |= rows.bitmap();
+        if self.tail.take().is_some() {
+            // The sealed file counts from now on; a tail that stays behind is swept at the next start.
+            let _ = fs::remove_file(files::tail_path(&self.directory, self.number));
+        }
+        self.number = next;
+        self.set = self.segments.set();
+        Ok(())
+    }
+
+    /// Returns the vectors appended so far, as a value that later appends leave alone.
+    #[must_use]
+    pub fn set(&self) -> VectorSet {
+        self.set.clone()
+    }
+
+    /// Returns the ordinals that have a vector.
+    #[must_use]
+    pub const fn held(&self) -> &RoaringBitmap {
+        &self.held
+    }
+
+    /// Returns the number above every ordinal that has a vector: orphans of a crash are never reused.
+    #[must_use]
+    pub fn next_ordinal(&self) -> u32 {
+        self.held.max().map_or(0, |last| last.saturating_add(1))
+    }
+
+    /// Returns what `open` had to mend.
+    #[must_use]
+    pub const fn healed(&self) -> &Healed {
+        &self.healed
+    }
+}
+
+/// Makes an empty tail file, durably, and opens it behind its header.
+fn open_tail(path: &Path, shape: Shape) -> Result<Tail, VectorError> {
+    let header = format::encode_tail_header(shape);
+    files::write_whole(path, &header)?;
+    let mut file = OpenOptions::new().write(true).open(path).map_err(VectorError::io("open", path))?;
+    let bytes = header.len() as u64;
+    file.seek(SeekFrom::Start(bytes)).map_err(VectorError::io("open", path))?;
+    Ok(Tail { file, bytes, rows: 0 })
+}
