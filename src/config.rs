@@ -70,9 +70,9 @@ impl TryFrom<toml::Value> for Backfill {
 
     fn try_from(value: toml::Value) -> Result<Self, String> {
         match value {
-            toml::Value::Integer(number) => {
-                usize::try_from(number).map(Self::Commits).map_err(|_| "backfill: a number of commits is not negative".to_owned())
-            }
+            toml::Value::Integer(number) => usize::try_from(number)
+                .map(Self::Commits)
+                .map_err(|_| "backfill: a number of commits is not negative".to_owned()),
             toml::Value::String(text) => text.parse().map_err(|_| String::new()),
             _ => Err("backfill: expected a number, a revision or \"all\"".to_owned()),
         }

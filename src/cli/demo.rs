@@ -52,11 +52,16 @@ pub(super) fn run(global: &Global, args: &DemoArgs) -> Result<Outcome> {
     let request = Request { source: Some("demo".to_owned()), k: 3, ..Request::new(&args.query) };
     super::search::show(&searcher.search(&request)?, false)?;
 
-    let older = versions.iter().filter(|version| version.source == newest.source && version.statistics.live_entries > 0);
+    let older =
+        versions.iter().filter(|version| version.source == newest.source && version.statistics.live_entries > 0);
     let older: Vec<_> = older.collect();
     let older = older.get(older.len() / 2).context("the demo's repository has no older version")?;
     line("")?;
-    line(format!("3. the same question as of an older commit, {}: --at {}", short(&older.commit), short(&older.commit)))?;
+    line(format!(
+        "3. the same question as of an older commit, {}: --at {}",
+        short(&older.commit),
+        short(&older.commit)
+    ))?;
     let request = Request { at: Some(older.commit.to_string()), ..request };
     super::search::show(&searcher.search(&request)?, false)?;
 
@@ -64,10 +69,17 @@ pub(super) fn run(global: &Global, args: &DemoArgs) -> Result<Outcome> {
     line("4. the receipt of the work")?;
     let mut work = WorkCounts::default();
     searcher.reader().catalogue().receipts()?.iter().for_each(|receipt| work.add(receipt));
-    line(format!("   this run: {} epochs, {} texts embedded, {} entries inserted, {} retracted", summary.epochs, summary.embedded, summary.inserted, summary.retracted))?;
+    line(format!(
+        "   this run: {} epochs, {} texts embedded, {} entries inserted, {} retracted",
+        summary.epochs, summary.embedded, summary.inserted, summary.retracted
+    ))?;
     line(format!(
         "   in all: {} snapshots; {} contents cleaned, {} texts cut, {} embedded, {} answers from the memo",
-        versions.len(), work.cleaned, work.chunked, work.embedded, work.cache_hits
+        versions.len(),
+        work.cleaned,
+        work.chunked,
+        work.embedded,
+        work.cache_hits
     ))?;
     line("   run it again: an unchanged head costs no work")?;
     Ok(Outcome::Done)

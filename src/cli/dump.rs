@@ -49,7 +49,12 @@ fn dump(searcher: &Searcher, selected: &Selected) -> Result<()> {
             .into_iter()
             .map(|ordinal| ordinal.filter(|ordinal| alive.entries.contains(ordinal.get())))
             .collect::<Option<_>>()
-            .with_context(|| format!("the entries of {} are not those of its version; run `tidemill snapshots verify`", document.path))?;
+            .with_context(|| {
+                format!(
+                    "the entries of {} are not those of its version; run `tidemill snapshots verify`",
+                    document.path
+                )
+            })?;
         let introduced = introduced(reader, selected, &ordinals)?;
         for (placed, introduced) in placed.into_iter().zip(introduced) {
             let vector_hash = match reader.memo().embedded(placed.entry.embed_id()) {

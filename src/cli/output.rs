@@ -50,7 +50,9 @@ pub(super) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let broken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
     error.chain().any(|cause| {
         cause.downcast_ref::<std::io::Error>().is_some_and(broken)
-            || cause.downcast_ref::<serde_json::Error>().is_some_and(|error| error.io_error_kind() == Some(std::io::ErrorKind::BrokenPipe))
+            || cause
+                .downcast_ref::<serde_json::Error>()
+                .is_some_and(|error| error.io_error_kind() == Some(std::io::ErrorKind::BrokenPipe))
     })
 }
 

@@ -94,7 +94,10 @@ pub(super) fn show(answer: &Answer, explain: bool) -> Result<()> {
         line(headline(hit))?;
         if explain {
             let list = |name: &str, ranked: Option<crate::search::Ranked>| {
-                ranked.map_or_else(|| format!("{name}: not among its candidates"), |r| format!("{name}: rank {} score {:.4}", r.rank, r.score))
+                ranked.map_or_else(
+                    || format!("{name}: not among its candidates"),
+                    |r| format!("{name}: rank {} score {:.4}", r.rank, r.score),
+                )
             };
             line(format!("     score {:.5}  {}  {}", hit.score, list("bm25", hit.bm25), list("vector", hit.vector)))?;
         }
@@ -112,7 +115,8 @@ pub(super) fn show(answer: &Answer, explain: bool) -> Result<()> {
 fn headline(hit: &Hit) -> String {
     let lines = hit.lines.map_or_else(String::new, |lines| format!(":{}-{}", lines.first, lines.last));
     let symbol = if hit.card.symbol.is_empty() { &hit.card.name } else { &hit.card.symbol };
-    let introduced = hit.introduced_in.map_or_else(String::new, |commit| format!("  since {}", shorten(&commit.to_string())));
+    let introduced =
+        hit.introduced_in.map_or_else(String::new, |commit| format!("  since {}", shorten(&commit.to_string())));
     format!("{:>3}. {}{lines}  {symbol}{introduced}", hit.rank, hit.path)
 }
 

@@ -68,7 +68,12 @@ fn snapshot_line(archive: &Archive, revisions: &Revisions, version: &Version) ->
 fn list(global: &Global, searcher: &Searcher) -> Result<()> {
     let lines: Vec<SnapshotLine> = searcher.reader().with_archive(|archive| {
         let newest = |version: &&Version| archive.by_commit(version.source, version.commit) == Some(version.id);
-        archive.versions().iter().filter(newest).map(|version| snapshot_line(archive, searcher.revisions(), version)).collect()
+        archive
+            .versions()
+            .iter()
+            .filter(newest)
+            .map(|version| snapshot_line(archive, searcher.revisions(), version))
+            .collect()
     });
     for snapshot in &lines {
         if global.json {
@@ -110,7 +115,10 @@ fn show(global: &Global, searcher: &Searcher, rev: &str) -> Result<()> {
     line(format!("time      {}", snapshot.time))?;
     line(format!("source    {} {}", snapshot.source, snapshot.views.join(", ")))?;
     line(format!("epoch     {}", snapshot.epoch))?;
-    line(format!("entries   {} alive, {} came, {} went", snapshot.live_entries, snapshot.inserted, snapshot.retracted))?;
+    line(format!(
+        "entries   {} alive, {} came, {} went",
+        snapshot.live_entries, snapshot.inserted, snapshot.retracted
+    ))?;
     line(format!("digest    {}", snapshot.digest))?;
     line(format!("in log    {}", bytes(snapshot.bytes)))?;
     if let Some(receipt) = searcher.reader().catalogue().receipt(version.epoch)? {
@@ -127,13 +135,21 @@ fn diff(global: &Global, searcher: &Searcher, a: &str, b: &str) -> Result<()> {
     let delta = searcher.reader().with_archive(|archive| archive.diff(from.version, to.version))?;
     let mut lines = changes(searcher, &delta.retracted, "-")?;
     lines.extend(changes(searcher, &delta.inserted, "+")?);
-    lines.sort_by(|left, right| (&left.path.path, &left.symbol, right.op).cmp(&(&right.path.path, &right.symbol, left.op)));
+    lines.sort_by(|left, right| {
+        (&left.path.path, &left.symbol, right.op).cmp(&(&right.path.path, &right.symbol, left.op))
+    });
     for change in &lines {
         if global.json {
             json_line(change)?;
         } else {
             let first = change.text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
-            line(format!("{} {}  {}  {}", change.op, change.path.path, change.symbol.as_deref().unwrap_or(""), first.trim()))?;
+            line(format!(
+                "{} {}  {}  {}",
+                change.op,
+                change.path.path,
+                change.symbol.as_deref().unwrap_or(""),
+                first.trim()
+            ))?;
         }
     }
     Ok(())

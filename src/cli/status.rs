@@ -32,7 +32,11 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
     ];
     let entries = u64::from(reader.catalogue().next_entry()?);
     let answer = StatusAnswer { sources, entries, bytes: BTreeMap::from(bytes), work };
-    if global.json { json_line(&answer)? } else { show(&answer)? }
+    if global.json {
+        json_line(&answer)?
+    } else {
+        show(&answer)?
+    }
     Ok(Outcome::Done)
 }
 
@@ -108,10 +112,17 @@ fn show(status: &StatusAnswer) -> Result<()> {
                 Some(number) => format!("{number} commits behind"),
                 None => "its source cannot be asked".to_owned(),
             };
-            line(format!("  {}  {}  epoch {}  {} entries  {behind}", view.name, short(&view.commit), view.epoch, view.live_entries))?;
+            line(format!(
+                "  {}  {}  epoch {}  {} entries  {behind}",
+                view.name,
+                short(&view.commit),
+                view.epoch,
+                view.live_entries
+            ))?;
         }
         if !source.skipped.is_empty() {
-            let skipped: Vec<String> = source.skipped.iter().map(|(reason, number)| format!("{number} {reason}")).collect();
+            let skipped: Vec<String> =
+                source.skipped.iter().map(|(reason, number)| format!("{number} {reason}")).collect();
             line(format!("  skipped: {}", skipped.join(", ")))?;
         }
         for fault in &source.faults {

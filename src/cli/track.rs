@@ -75,7 +75,9 @@ pub(super) fn run(global: &Global, args: TrackArgs) -> Result<Outcome> {
             json_line(&SummaryLine { summary })?;
         } else {
             let Summary { epochs, inserted, retracted, embedded, seconds } = summary;
-            line(format!("{epochs} epochs in {seconds:.1} s: {inserted} entries inserted, {retracted} retracted, {embedded} texts embedded"))?;
+            line(format!(
+                "{epochs} epochs in {seconds:.1} s: {inserted} entries inserted, {retracted} retracted, {embedded} texts embedded"
+            ))?;
         }
     }
     Ok(Outcome::Done)
@@ -84,14 +86,22 @@ pub(super) fn run(global: &Global, args: TrackArgs) -> Result<Outcome> {
 /// Tracks until all is caught up, or until interrupted; returns what it took.
 pub(super) fn track(layout: Layout, config: crate::config::Config, report: Report, once: bool) -> Result<Summary> {
     let started = Instant::now();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().context("cannot start the runtime")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
     let stop = Stop::default();
     runtime.spawn(stop_on_signals(stop.clone()));
     let on_published = report.on_published();
     let options = TrackerOptions { layout, config, on_published, stop };
     runtime.block_on(async {
         let mut tracker = tokio::task::block_in_place(|| Tracker::open(options))?;
-        if once { tokio::task::block_in_place(|| tracker.catch_up())? } else { tracker.follow().await? }
+        if once {
+            tokio::task::block_in_place(|| tracker.catch_up())?
+        } else {
+            tracker.follow().await?
+        }
         tokio::task::block_in_place(|| drop(tracker));
         Ok::<(), anyhow::Error>(())
     })?;

@@ -5,9 +5,9 @@
 //! **Invariant:** a movement only says that something is to be looked at; several that wait are one. The tracker itself
 //! is never run from two places at once.
 
+use super::EngineError;
 use super::directory::DirectoryState;
 use super::tracker::{Source, Tracker};
-use super::EngineError;
 use crate::watch::git::RefWatcher;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -83,7 +83,12 @@ pub(super) async fn follow(tracker: &mut Tracker) -> Result<(), EngineError> {
         match taken {
             Ok(()) => {}
             // The source may be in the middle of something; the next look tells.
-            Err(error @ (EngineError::Git(_) | EngineError::Directory(_) | EngineError::Unborn { .. } | EngineError::NoRefs { .. })) => {
+            Err(
+                error @ (EngineError::Git(_)
+                | EngineError::Directory(_)
+                | EngineError::Unborn { .. }
+                | EngineError::NoRefs { .. }),
+            ) => {
                 tracing::warn!("{error}; it is tried again");
             }
             Err(error) => return Err(error),

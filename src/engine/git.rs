@@ -58,7 +58,17 @@ impl GitTracker {
         backfill: Option<Backfill>,
     ) -> Self {
         let passing = View(u32::MAX - id.get());
-        Self { id, name, source, patterns, backfill, snapshots: HashSet::new(), views: BTreeMap::new(), passing, passing_at: None }
+        Self {
+            id,
+            name,
+            source,
+            patterns,
+            backfill,
+            snapshots: HashSet::new(),
+            views: BTreeMap::new(),
+            passing,
+            passing_at: None,
+        }
     }
 
     /// Tells the tracker of a commit that has a snapshot.
@@ -170,7 +180,11 @@ impl GitTracker {
                 Ok(commits) if commits.is_empty() => vec![head.commit],
                 Ok(commits) => commits,
                 Err(error) => {
-                    tracing::warn!("{}: {} was rewritten and its last commit {at} is gone ({error}); only its head is taken", self.name, head.view);
+                    tracing::warn!(
+                        "{}: {} was rewritten and its last commit {at} is gone ({error}); only its head is taken",
+                        self.name,
+                        head.view
+                    );
                     vec![head.commit]
                 }
             },

@@ -19,6 +19,7 @@ mod directory;
 mod error;
 mod follow;
 mod git;
+mod open;
 mod publisher;
 mod recover;
 mod step;

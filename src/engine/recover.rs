@@ -62,7 +62,6 @@ impl Registry {
     pub(super) fn views_of(&self, source: SourceId) -> impl Iterator<Item = (ViewId, &str)> {
         self.views.iter().filter(move |(_, view)| view.source == source).map(|(id, view)| (*id, view.name.as_str()))
     }
-
 }
 
 impl ViewNumbers for Registry {
@@ -90,7 +89,10 @@ pub(super) fn files_of(
     files_in(catalogue, &archive.bitmaps(version)?.documents)
 }
 
-fn files_in(catalogue: &Catalogue, documents: &RoaringBitmap) -> Result<BTreeMap<DocumentPath, FileState>, EngineError> {
+fn files_in(
+    catalogue: &Catalogue,
+    documents: &RoaringBitmap,
+) -> Result<BTreeMap<DocumentPath, FileState>, EngineError> {
     let rows = catalogue.documents(documents.iter().map(Ordinal::new))?;
     let state = |row: &dataflows::data::Document| FileState {
         content: row.content,
@@ -100,7 +102,13 @@ fn files_in(catalogue: &Catalogue, documents: &RoaringBitmap) -> Result<BTreeMap
             _ => FileMode::Regular,
         },
     };
-    Ok(rows.into_iter().map(|row| { let state = state(&row); (row.path, state) }).collect())
+    Ok(rows
+        .into_iter()
+        .map(|row| {
+            let state = state(&row);
+            (row.path, state)
+        })
+        .collect())
 }
 
 /// Returns the changes that bring files into an empty view.

@@ -6,32 +6,28 @@
 //! tracker may stop; what is under way then is still published.
 
 use super::contents::AllContents;
-use super::directory::{DIRECTORY_VIEW, DirectoryState, DirectoryTracker};
-use super::git::{GitTracker, GitView, ViewNumbers};
+use super::directory::{DirectoryState, DirectoryTracker};
+use super::git::GitTracker;
+use super::open::{Opened, fingerprint, load_rules, restores};
 use super::publisher::{OnPublished, Publisher};
-use super::recover::{Registry, arrivals, departures, files_of, source_record};
+use super::recover::{Registry, departures, files_of};
 use super::step::Step;
 use super::{EngineError, follow};
-use crate::config::{Config, SourceConfig};
+use crate::config::Config;
 use crate::embedders::StaticModel;
 use crate::index::apply::{CommitTarget, IndexWriter, Purpose, Target};
-use crate::index::lexical::{self, LexicalWriter};
+use crate::index::lexical::LexicalWriter;
 use crate::index::vector::{Shape, VectorWriter};
-use crate::store::{Database, Layout, SourceKind, WriterLock};
-use crate::watch::directory::{DirectoryOptions, DirectorySource, DirectoryWatcher};
-use crate::watch::git::{GitSource, RefPattern};
-use dataflows::data::{Epoch, Fingerprint, Hasher, View};
+use crate::store::{Database, Layout, WriterLock};
+use crate::watch::git::GitSource;
+use dataflows::data::{DocumentPath, Epoch, FileChange, FileState, View};
 use dataflows::embed::Embedder;
-use dataflows::rules::Rules;
 use dataflows::run::{Mill, MillParts, MillThreads};
-use snapshots::{Archive, CommitId, SourceId, VersionId};
-use std::path::Path;
+use snapshots::{Archive, CommitId, SourceId};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// How often a source is looked at where no event comes, unless the configuration says otherwise.
-const POLL: Duration = Duration::from_secs(2);
 
 /// Asks a tracker to stop after the step in hand; clones share the wish.
 #[derive(Clone, Default, Debug)]
@@ -77,8 +73,8 @@ pub struct Tracker {
 
 /// A source of either kind.
 pub(super) enum Source {
-    Git(GitTracker, Duration),
-    Directory(DirectoryTracker, Duration),
+    Git(Box<GitTracker>, Duration),
+    Directory(Box<DirectoryTracker>, Duration),
 }
 
 impl Tracker {
@@ -93,7 +89,8 @@ impl Tracker {
             return Err(EngineError::NoSource);
         }
         // Sources first: a mistyped path must not leave an empty store behind.
-        let opened = config.sources.iter().map(|source| Opened::open(source, &layout)).collect::<Result<Vec<_>, _>>()?;
+        let opened =
+            config.sources.iter().map(|source| Opened::open(source, &layout)).collect::<Result<Vec<_>, _>>()?;
         for (index, source) in opened.iter().enumerate() {
             if opened[..index].iter().any(|other| other.name == source.name) {
                 return Err(EngineError::SameName { source_name: source.name.clone() });
@@ -122,14 +119,12 @@ impl Tracker {
         let fingerprint = fingerprint(&rules);
         let writer = IndexWriter::new(database, memo.clone(), archive, lexical, vectors, fingerprint, model)?;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads =
-            MillThreads { workers: config.workers.unwrap_or(1), pool: config.pool.unwrap_or(processors) };
+        let threads = MillThreads { workers: config.workers.unwrap_or(1), pool: config.pool.unwrap_or(processors) };
         let parts = MillParts { rules, memo: Arc::new(memo), contents: Arc::new(contents), embedder };
         let mut mill = Mill::start(parts, threads)?;
         let finished = mill.finished().ok_or(EngineError::PublisherStopped)?;
         let publisher = Publisher::start(writer, finished, on_published)?;
-        let mut tracker =
-            Self { mill, publisher, registry, layout, sources, stop, next_epoch: 1, _lock: lock };
+        let mut tracker = Self { mill, publisher, registry, layout, sources, stop, next_epoch: 1, _lock: lock };
         for (graph_view, purpose, changes) in restores {
             tracker.feed(graph_view, purpose, changes, Instant::now(), Duration::ZERO)?;
         }
@@ -181,7 +176,13 @@ impl Tracker {
         Ok(())
     }
 
-    fn take(&mut self, source: SourceId, repository: &GitSource, step: &Step, begun: Instant) -> Result<(), EngineError> {
+    fn take(
+        &mut self,
+        source: SourceId,
+        repository: &GitSource,
+        step: &Step,
+        begun: Instant,
+    ) -> Result<(), EngineError> {
         let (graph_view, purpose, changes) = match *step {
             Step::Move { graph_view, from, to, view } => {
                 let changes = match repository.diff(from, to.id) {
@@ -218,8 +219,7 @@ impl Tracker {
         &self,
         source: SourceId,
         commit: CommitId,
-    ) -> Result<Option<std::collections::BTreeMap<dataflows::data::DocumentPath, dataflows::data::FileState>>, EngineError>
-    {
+    ) -> Result<Option<BTreeMap<DocumentPath, FileState>>, EngineError> {
         self.publisher.settle()?;
         let archive = Archive::open_reader(&self.layout.versions())?;
         let version = archive.by_commit(source, commit);
@@ -267,7 +267,7 @@ impl Tracker {
         &mut self,
         graph_view: View,
         purpose: Purpose,
-        changes: Vec<dataflows::data::FileChange>,
+        changes: Vec<FileChange>,
         begun: Instant,
         diff: Duration,
     ) -> Result<(), EngineError> {
@@ -285,145 +285,3 @@ impl Tracker {
 
 /// A head of the graph that holds nothing: for steps that only move a view.
 const NOWHERE: View = View(u32::MAX);
-
-/// Returns the name of everything but the model that can change a version.
-fn fingerprint(rules: &Rules) -> Fingerprint {
-    let parts = Hasher::new("version").part(&rules.fingerprint().to_bytes()).part(&lexical::fingerprint().to_bytes());
-    Fingerprint::from_words(parts.finish())
-}
-
-fn load_rules(path: Option<&Path>) -> Result<Rules, EngineError> {
-    let Some(path) = path else { return Ok(Rules::built_in()) };
-    let text =
-        std::fs::read_to_string(path).map_err(|source| EngineError::Read { path: path.to_owned(), source })?;
-    Rules::parse(&text).map_err(|source| EngineError::Rules { path: path.to_owned(), source })
-}
-
-/// A source that was found where the configuration says.
-struct Opened {
-    name: String,
-    poll: Duration,
-    kind: OpenedKind,
-}
-
-enum OpenedKind {
-    Git(GitSource, Vec<RefPattern>, Option<crate::config::Backfill>, std::path::PathBuf),
-    Directory(DirectorySource),
-}
-
-impl Opened {
-    fn open(config: &SourceConfig, layout: &Layout) -> Result<Self, EngineError> {
-        let poll = config.poll_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(POLL);
-        let kind = match config.path.strip_prefix("dir:") {
-            Some(path) => {
-                let options = DirectoryOptions { store: Some(layout.root().to_owned()), ..DirectoryOptions::default() };
-                OpenedKind::Directory(DirectorySource::open(Path::new(path), &options)?)
-            }
-            None => {
-                let path = Path::new(&config.path);
-                let source = GitSource::open(path)?;
-                let patterns = config.refs.iter().map(|glob| RefPattern::parse(glob)).collect::<Result<_, _>>()?;
-                let location = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-                OpenedKind::Git(source, patterns, config.backfill.clone(), location)
-            }
-        };
-        let location = match &kind {
-            OpenedKind::Git(_, _, _, location) => location.as_path(),
-            OpenedKind::Directory(source) => source.root(),
-        };
-        let last = location.file_name().map_or_else(|| "source".into(), |name| name.to_string_lossy());
-        let name = config.name.clone().unwrap_or_else(|| match last.strip_suffix(".git") {
-            Some(stem) if !stem.is_empty() => stem.to_owned(),
-            _ => last.into_owned(),
-        });
-        Ok(Self { name, poll, kind })
-    }
-
-    /// Gives the source its number and tells it what the store knows of it.
-    fn register(
-        self,
-        registry: &mut Registry,
-        archive: &Archive,
-        contents: &AllContents,
-        fingerprint: Fingerprint,
-    ) -> Result<Source, EngineError> {
-        let commit_of = |version: VersionId| archive.version(version).map(|version| version.commit);
-        match self.kind {
-            OpenedKind::Git(source, patterns, backfill, location) => {
-                let id = registry.source(source_record(&self.name, SourceKind::Git, &location))?;
-                contents.add(Arc::new(source.contents()));
-                let mut git = GitTracker::new(id, self.name, source, patterns, backfill);
-                for version in archive.versions().iter().filter(|version| version.source == id) {
-                    if version.fingerprint == fingerprint.to_bytes() {
-                        git.knows(version.commit);
-                    }
-                }
-                for (view, name) in registry.views_of(id) {
-                    if let Some(at) = archive.view(view).and_then(commit_of) {
-                        git.knows_view(name.to_owned(), GitView { id: view, at: Some(at), in_graph: false });
-                    }
-                }
-                Ok(Source::Git(git, self.poll))
-            }
-            OpenedKind::Directory(source) => {
-                let id = registry.source(source_record(&self.name, SourceKind::Directory, source.root()))?;
-                contents.add(Arc::new(source.contents()));
-                let view = registry.view(id, DIRECTORY_VIEW)?;
-                let at = archive.view(view).and_then(commit_of);
-                let directory = DirectoryTracker { id, name: self.name, source, view, at, watcher: None };
-                Ok(Source::Directory(directory, self.poll))
-            }
-        }
-    }
-}
-
-type Restore = (View, Purpose, Vec<dataflows::data::FileChange>);
-
-/// Returns what the graph is told first: the files of every tracked head's version.
-fn restores(sources: &mut [Source], archive: &Archive, database: &Database) -> Result<Vec<Restore>, EngineError> {
-    let catalogue = database.catalogue();
-    let mut restores = Vec::new();
-    for source in sources {
-        match source {
-            Source::Git(git, _) => {
-                for head in git.heads()?.into_iter().filter(|head| !head.is_tag) {
-                    let Some(view) = git.view(&head.view).copied() else { continue };
-                    let Some(version) = archive.view(view.id) else { continue };
-                    let files = files_of(archive, &catalogue, version)?;
-                    restores.extend(restore(archive, version, view.id, arrivals(files)));
-                    git.restored(&head.view);
-                }
-            }
-            Source::Directory(directory, poll) => {
-                let known = match archive.view(directory.view) {
-                    Some(version) => {
-                        let files = files_of(archive, &catalogue, version)?;
-                        restores.extend(restore(archive, version, directory.view, arrivals(files.clone())));
-                        files
-                    }
-                    None => Default::default(),
-                };
-                let pace = crate::watch::directory::Pace { poll: *poll, ..Default::default() };
-                directory.watcher = Some(DirectoryWatcher::start(&directory.source, known, pace));
-            }
-        }
-    }
-    Ok(restores)
-}
-
-fn restore(
-    archive: &Archive,
-    version: VersionId,
-    view: snapshots::ViewId,
-    changes: Vec<dataflows::data::FileChange>,
-) -> Option<Restore> {
-    let known = archive.version(version)?;
-    let again = CommitTarget {
-        source: known.source,
-        commit: known.commit,
-        parent: known.parent,
-        time: known.time,
-        view: Some(view),
-    };
-    Some((View(view.get()), Purpose::Restore { version, again }, changes))
-}

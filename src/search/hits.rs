@@ -85,7 +85,7 @@ pub struct Hit {
 ///
 /// # Errors
 /// Where the log cannot be read.
-pub fn introduced(
+pub(crate) fn introduced(
     reader: &IndexReader,
     selected: &Selected,
     ordinals: &[Ordinal],
@@ -120,7 +120,8 @@ pub(super) fn read(reader: &IndexReader, selected: &[Selected], found: &[Found])
             if !alive.entries.contains(found.ordinal.get()) {
                 continue;
             }
-            let (Some(card), Some(text)) = (reader.memo().card(record.entry.card), reader.memo().text(record.entry.text))
+            let (Some(card), Some(text)) =
+                (reader.memo().card(record.entry.card), reader.memo().text(record.entry.text))
             else {
                 reader.memo().check()?;
                 continue;

@@ -18,11 +18,11 @@ mod retrieve;
 mod revision;
 
 pub use filter::{Filter, FilterError};
+pub use hits::IntroducedIn;
+pub(crate) use hits::introduced;
 pub use hits::{Found, Hit, Ranked};
 pub use lines::{PlacedDocument, document_of, placed_entries};
 pub use retrieve::{Answer, Mode, Request, Searcher};
-pub use hits::IntroducedIn;
-pub(crate) use hits::introduced;
 pub(crate) use revision::show_time;
 pub use revision::{RevisionError, Revisions, Selected};
 

@@ -5,11 +5,11 @@
 //! **Invariant:** the ranked list of a larger k begins with that of a smaller one; the limit a document is applied before k
 //! is counted. Both indexes see the same bitmap: the version's live entries, narrowed by the filter.
 
+use super::SearchError;
 use super::filter::Filter;
 use super::fuse::reciprocal_ranks;
 use super::hits::{self, Found, Hit, Ranked};
 use super::revision::{Revisions, Selected};
-use super::SearchError;
 use crate::embedders::StaticModel;
 use crate::index::lexical::LexicalQuery;
 use crate::index::{IndexReader, IndexView};
@@ -119,7 +119,8 @@ impl Searcher {
     /// Where there is none, or it has no version.
     pub fn open(layout: &Layout) -> Result<Self, SearchError> {
         let model = StaticModel::new();
-        let reader = IndexReader::open(layout, model.fingerprint(), u32::try_from(model.dimensions()).unwrap_or(u32::MAX))?;
+        let reader =
+            IndexReader::open(layout, model.fingerprint(), u32::try_from(model.dimensions()).unwrap_or(u32::MAX))?;
         let revisions = Revisions::new(&reader)?;
         Ok(Self { reader, revisions, model })
     }

@@ -226,15 +226,13 @@ impl Look<'_> {
     /// Returns the version that a revision names in this source.
     fn at(&self, rev: &str, view: Option<&str>) -> Result<Option<Selected>, RevisionError> {
         let is_short_number = rev.len() < 7 && rev.bytes().all(|byte| byte.is_ascii_digit());
-        if !is_short_number {
-            if let Some(version) = self.by_hash(rev)? {
-                return Ok(Some(self.passed(version, view)));
-            }
+        if !is_short_number && let Some(version) = self.by_hash(rev)? {
+            return Ok(Some(self.passed(version, view)));
         }
-        if let Some((id, name)) = self.revisions.views_of(self.id).find(|(_, name)| is_called(name, rev)) {
-            if let Some(version) = self.archive.view(id).and_then(|version| self.archive.version(version)) {
-                return Ok(Some(self.selected(version, Some(name), true)));
-            }
+        if let Some((id, name)) = self.revisions.views_of(self.id).find(|(_, name)| is_called(name, rev))
+            && let Some(version) = self.archive.view(id).and_then(|version| self.archive.version(version))
+        {
+            return Ok(Some(self.selected(version, Some(name), true)));
         }
         if let Some(time) = parse_time(rev) {
             return self.at_time(rev, time, view).map(Some);
@@ -243,7 +241,9 @@ impl Look<'_> {
         let commit = match &repository {
             Some(git) => git.resolve(rev).map_err(|error| match error {
                 crate::watch::git::GitError::NoRevision { .. } => self.unknown(rev),
-                error => RevisionError::Unknown { rev: rev.to_owned(), place: format!("{} ({error})", self.record.name) },
+                error => {
+                    RevisionError::Unknown { rev: rev.to_owned(), place: format!("{} ({error})", self.record.name) }
+                }
             })?,
             None => self.ancestor(rev).ok_or_else(|| self.unknown(rev))?,
         };
@@ -291,16 +291,16 @@ impl Look<'_> {
         let (id, name) = self.view(view).ok_or_else(|| self.unknown(rev))?;
         let head = self.archive.view(id).and_then(|version| self.archive.version(version));
         let head = head.ok_or_else(|| self.unknown(rev))?;
-        if let Some(git) = self.revisions.repository(self.record) {
-            if let Ok(Some(commit)) = git.first_parent_at(head.commit, time) {
-                return match self.archive.by_commit(self.id, commit.id).and_then(|found| self.archive.version(found)) {
-                    Some(version) => Ok(self.selected(version, Some(name), version.id == head.id)),
-                    None => {
-                        let hint = self.hint(Some(&git), commit.id);
-                        Err(RevisionError::NoSnapshot { commit: commit.id, hint })
-                    }
-                };
-            }
+        if let Some(git) = self.revisions.repository(self.record)
+            && let Ok(Some(commit)) = git.first_parent_at(head.commit, time)
+        {
+            return match self.archive.by_commit(self.id, commit.id).and_then(|found| self.archive.version(found)) {
+                Some(version) => Ok(self.selected(version, Some(name), version.id == head.id)),
+                None => {
+                    let hint = self.hint(Some(&git), commit.id);
+                    Err(RevisionError::NoSnapshot { commit: commit.id, hint })
+                }
+            };
         }
         let mut oldest = head;
         for version in self.line(head) {
@@ -336,19 +336,19 @@ impl Look<'_> {
         let has = |commit: &CommitId| self.archive.by_commit(self.id, *commit).is_some();
         let Some(git) = repository else { return "`tidemill snapshots list` shows which commits have one".to_owned() };
         let mut near = Vec::new();
-        if let Ok(before) = git.first_parents(commit, has, Some(10_000)) {
-            if let Some(parent) = before.first().and_then(|oldest| oldest.first_parent).filter(has) {
-                near.push(format!("{parent} before it"));
-            }
+        if let Ok(before) = git.first_parents(commit, has, Some(10_000))
+            && let Some(parent) = before.first().and_then(|oldest| oldest.first_parent).filter(has)
+        {
+            near.push(format!("{parent} before it"));
         }
         let mut backfill = None;
         if let Some((id, _)) = self.view(None) {
             let head = self.archive.view(id).and_then(|version| self.archive.version(version));
-            if let Some(Ok(after)) = head.map(|head| git.first_parents(head.commit, |id| *id == commit, None)) {
-                if after.first().and_then(|first| first.first_parent) == Some(commit) {
-                    backfill = Some(after.len());
-                    near.extend(after.iter().find(|after| has(&after.id)).map(|after| format!("{} after it", after.id)));
-                }
+            if let Some(Ok(after)) = head.map(|head| git.first_parents(head.commit, |id| *id == commit, None))
+                && after.first().and_then(|first| first.first_parent) == Some(commit)
+            {
+                backfill = Some(after.len());
+                near.extend(after.iter().find(|after| has(&after.id)).map(|after| format!("{} after it", after.id)));
             }
         }
         let near = if near.is_empty() { String::new() } else { format!("the nearest are {}; ", near.join(" and ")) };

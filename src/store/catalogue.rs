@@ -203,7 +203,12 @@ impl Catalogue {
     ///
     /// # Errors
     /// Where the disk is full.
-    pub fn put_entry(&self, to: &mut WriteTransaction<'_>, ordinal: Ordinal, record: &EntryRecord) -> Result<(), StoreError> {
+    pub fn put_entry(
+        &self,
+        to: &mut WriteTransaction<'_>,
+        ordinal: Ordinal,
+        record: &EntryRecord,
+    ) -> Result<(), StoreError> {
         self.tables.entries.put(&mut to.0, &key(ordinal), record)?;
         self.tables.entry_ids.put(&mut to.0, &record.entry.id().to_bytes(), &ordinal.get())
     }
@@ -212,7 +217,12 @@ impl Catalogue {
     ///
     /// # Errors
     /// Where the disk is full.
-    pub fn put_document(&self, to: &mut WriteTransaction<'_>, ordinal: Ordinal, document: &Document) -> Result<(), StoreError> {
+    pub fn put_document(
+        &self,
+        to: &mut WriteTransaction<'_>,
+        ordinal: Ordinal,
+        document: &Document,
+    ) -> Result<(), StoreError> {
         self.tables.documents.put(&mut to.0, &key(ordinal), document)?;
         self.tables.document_ids.put(&mut to.0, &document_key(document), &ordinal.get())?;
         self.tables.document_paths.put_bytes(&mut to.0, &path_row(&document.path, ordinal), &[])
@@ -222,7 +232,12 @@ impl Catalogue {
     ///
     /// # Errors
     /// Where the database fails.
-    pub fn remove_orphans(&self, to: &mut WriteTransaction<'_>, entries_from: u32, documents_from: u32) -> Result<u64, StoreError> {
+    pub fn remove_orphans(
+        &self,
+        to: &mut WriteTransaction<'_>,
+        entries_from: u32,
+        documents_from: u32,
+    ) -> Result<u64, StoreError> {
         let mut removed = 0;
         for ordinal in entries_from..self.next_entry()? {
             if let Some(record) = self.tables.entries.get::<EntryRecord>(&to.0, &ordinal.to_be_bytes())? {
@@ -264,7 +279,12 @@ impl Catalogue {
     ///
     /// # Errors
     /// Where the disk is full.
-    pub fn put_source(&self, to: &mut WriteTransaction<'_>, id: SourceId, record: &SourceRecord) -> Result<(), StoreError> {
+    pub fn put_source(
+        &self,
+        to: &mut WriteTransaction<'_>,
+        id: SourceId,
+        record: &SourceRecord,
+    ) -> Result<(), StoreError> {
         self.tables.sources.put(&mut to.0, &id.get().to_be_bytes(), record)
     }
 
@@ -280,7 +300,12 @@ impl Catalogue {
     ///
     /// # Errors
     /// Where the disk is full.
-    pub fn put_receipt(&self, to: &mut WriteTransaction<'_>, epoch: Epoch, receipt: &Receipt) -> Result<(), StoreError> {
+    pub fn put_receipt(
+        &self,
+        to: &mut WriteTransaction<'_>,
+        epoch: Epoch,
+        receipt: &Receipt,
+    ) -> Result<(), StoreError> {
         self.tables.receipts.put(&mut to.0, &epoch.get().to_be_bytes(), receipt)
     }
 

@@ -69,7 +69,11 @@ struct Generation {
 
 impl Results {
     /// Looks a key up in every generation.
-    fn find<'a, K: Eq + Hash + 'a, V>(&'a self, map: impl Fn(&'a Generation) -> &'a FxHashMap<K, V>, key: &K) -> Option<&'a V> {
+    fn find<'a, K: Eq + Hash + 'a, V>(
+        &'a self,
+        map: impl Fn(&'a Generation) -> &'a FxHashMap<K, V>,
+        key: &K,
+    ) -> Option<&'a V> {
         let flushing = self.flushing.as_deref().and_then(|generation| map(generation).get(key));
         map(&self.pending).get(key).or(flushing).or_else(|| map(&self.while_running).get(key))
     }
@@ -347,13 +351,12 @@ fn embedded_from(bytes: &[u8]) -> Option<Embedded> {
 
 /// Packs a text: its size and its compressed bytes where that is smaller, else the bytes themselves.
 fn pack(text: &str) -> Vec<u8> {
-    if text.len() >= COMPRESS_BYTES {
-        if let Ok(packed) = zstd::bulk::compress(text.as_bytes(), 1) {
-            if packed.len() + 5 < text.len() {
-                let size = u32::try_from(text.len()).unwrap_or(u32::MAX);
-                return [&[ZSTD][..], &size.to_le_bytes(), &packed].concat();
-            }
-        }
+    if text.len() >= COMPRESS_BYTES
+        && let Ok(packed) = zstd::bulk::compress(text.as_bytes(), 1)
+        && packed.len() + 5 < text.len()
+    {
+        let size = u32::try_from(text.len()).unwrap_or(u32::MAX);
+        return [&[ZSTD][..], &size.to_le_bytes(), &packed].concat();
     }
     [&[RAW], text.as_bytes()].concat()
 }

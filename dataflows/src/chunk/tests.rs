@@ -387,13 +387,17 @@ Two.
 
 ## Last
 ";
-    check("a.md", text, expect![[r####"
+    check(
+        "a.md",
+        text,
+        expect![[r####"
         1-5 "" "" "---\ntitle: Guide\n---"
         7-15 "" "Guide to ECS > Queries" "# Guide to `ECS`\n\n##"
         17-20 "" "Guide to ECS > Setext" "Setext\n------\n\nTwo."
         22-24 "" "Guide to ECS > Setext > Deep" "### Deep\n\n> # quoted"
         26-26 "" "Guide to ECS > Last" "## Last"
-    "####]]);
+    "####]],
+    );
 }
 
 #[test]
@@ -422,13 +426,17 @@ fn a_long_item_continues_under_its_symbol_alone() {
     let words = &mut Words(11);
     let body: String = (0..150).map(|_| words.statement(8)).collect();
     let text = format!("impl World {{\n    pub fn spawn(&mut self, n: u32) {{\n{body}    }}\n}}\n");
-    check("a.rs", &text, expect![[r#"
+    check(
+        "a.rs",
+        &text,
+        expect![[r#"
         1-26 "World::spawn" "pub fn spawn(&mut self, n: u32)" "impl World {\n    pub"
         27-70 "World::spawn" "World::spawn" "        let mesh_822"
         71-88 "World::spawn" "World::spawn" "        let graph_37"
         89-107 "World::spawn" "World::spawn" "        let query_68"
         108-154 "World::spawn" "World::spawn" "        let spawn_42"
-    "#]]);
+    "#]],
+    );
 }
 
 /// Measures a corpus: `TIDEMILL_CORPUS=folder cargo test --release corpus -- --ignored --nocapture`.

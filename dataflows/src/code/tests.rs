@@ -63,7 +63,10 @@ mod tests {
     fn works() {}
 }
 ";
-    check("rust", text, expect![[r##"
+    check(
+        "rust",
+        text,
+        expect![[r##"
         1 Item "" ""
         3 Minor of "" "" "#![allow(missing_docs)]"
         5 Minor of "" "" "use std::fmt"
@@ -81,7 +84,8 @@ mod tests {
         37 Item "Empty" "impl Plugin for Empty"
         39 Minor of "tests" "" "use super::*"
         42 Item "tests::works" "fn works()"
-    "##]]);
+    "##]],
+    );
 }
 
 #[test]
@@ -130,7 +134,10 @@ extern \"C\" {
 int c_function(void);
 }
 ";
-    check("cpp", text, expect![[r##"
+    check(
+        "cpp",
+        text,
+        expect![[r##"
         1 Minor of "" "" ""
         3 Minor of "" "" "#pragma once"
         4 Minor of "" "" "#include \"A.h\""
@@ -148,7 +155,8 @@ int c_function(void);
         36 Header "bevy::ecs::Point" "typedef struct"
         37 Minor of "bevy::ecs" "bevy::ecs::kTable" "static const int kTable[]"
         40 Minor of "" "c_function" "int c_function(void)"
-    "##]]);
+    "##]],
+    );
 }
 
 #[test]
@@ -166,14 +174,18 @@ static int *run(struct vm *vm, const char *code)
          a = b; b = t; } while (0)
 int global = 3;
 ";
-    check("c", text, expect![[r##"
+    check(
+        "c",
+        text,
+        expect![[r##"
         1 Minor of "" "" "#include <stdio.h>"
         2 Header "vm" "struct vm"
         3 Minor of "" "u32" "typedef unsigned int u32"
         4 Item "run" "static int *run(struct vm *vm, const char *code)"
         8 Item "SWAP" "#define SWAP(a, b) \\"
         11 Minor of "" "global" "int global"
-    "##]]);
+    "##]],
+    );
 }
 
 #[test]
@@ -210,10 +222,14 @@ if __name__ == '__main__':
 #[test]
 fn broken_code_still_has_the_items_around_the_error() {
     let text = "fn a() {}\n\nfn b( {\n\nfn c() {}\n";
-    check("rust", text, expect![[r#"
+    check(
+        "rust",
+        text,
+        expect![[r#"
         1 Item "a" "fn a()"
         5 Item "c" "fn c()"
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

@@ -20,10 +20,8 @@ pub(super) fn cut<'s>(
 ) -> VecCollection<'s, Time, (View, Document)> {
     let rules = parts.rules.clone();
     let representative = Representatives::by(&rules, |id| rules.rule(id).chunking_id(TextHash::default()));
-    let distinct = texts
-        .clone()
-        .map(move |(id, (_, _, _, rule, text))| (id, text, representative.of(rule)))
-        .distinct_total();
+    let distinct =
+        texts.clone().map(move |(id, (_, _, _, rule, text))| (id, text, representative.of(rule))).distinct_total();
     let task = ChunkTask { rules: parts.rules.clone(), memo: parts.memo.clone() };
     let ready = asynchronous(distinct, Arc::new(task), parts.pool.clone(), parts.ledger.clone());
 

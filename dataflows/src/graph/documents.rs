@@ -76,10 +76,8 @@ pub(super) struct CleanedFiles<'s> {
 /// Cleans each distinct content once and gives every file its share of the result.
 pub(super) fn clean<'s>(files: VecCollection<'s, Time, Candidate>, parts: &Parts) -> CleanedFiles<'s> {
     let representative = Representatives::new(&parts.rules);
-    let distinct = files
-        .clone()
-        .map(move |(id, (_, _, content, rule))| (id, content, representative.of(rule)))
-        .distinct_total();
+    let distinct =
+        files.clone().map(move |(id, (_, _, content, rule))| (id, content, representative.of(rule))).distinct_total();
     let task = CleanTask { rules: parts.rules.clone(), memo: parts.memo.clone(), contents: parts.contents.clone() };
     let ready = asynchronous(distinct, Arc::new(task), parts.pool.clone(), parts.ledger.clone());
 

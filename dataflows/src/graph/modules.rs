@@ -35,7 +35,7 @@ pub(super) fn of_folders<'s>(
         let depths: Vec<usize> = ancestors(&folder).map(<[u8]>::len).collect();
         depths.into_iter().map(move |length| ((view, Box::from(&folder[..length])), folder.clone()))
     });
-    let candidates = above.join_map(named, |(view, ancestor): &Folder, folder: &Box<[u8]>, name: &String| {
+    let candidates = above.join_map(named, |(view, ancestor): &Folder, folder, name: &String| {
         ((*view, folder.clone()), (ancestor.len() + 1, name.clone()))
     });
     // A folder without a manifest above it has the empty name at depth 0, which any other beats.

@@ -105,9 +105,8 @@ impl Mill {
         let driver = Mutex::new(Some((queue, done, started)));
         let config = timely::Config::process(threads.workers.max(1));
         let guards = timely::execute(config, move |worker| {
-            let driver = (worker.index() == 0)
-                .then(|| driver.lock().unwrap_or_else(PoisonError::into_inner).take())
-                .flatten();
+            let driver =
+                (worker.index() == 0).then(|| driver.lock().unwrap_or_else(PoisonError::into_inner).take()).flatten();
             run_worker(worker, &parts, driver);
         })
         .map_err(MillError::Start)?;
@@ -169,7 +168,7 @@ type Driver = (mpsc::Receiver<Feed>, mpsc::Sender<EpochDone>, mpsc::Sender<SyncA
 
 /// Builds one worker's part of the graph and, on worker 0, drives it until the feed ends.
 fn run_worker(worker: &mut Worker, parts: &Parts, driver: Option<Driver>) {
-    let activator = worker.sync_activator_for(vec![worker.next_dataflow_index()].into());
+    let activator = worker.sync_activator_for(vec![worker.next_dataflow_index()]);
     let mut input = InputSession::<Time, File, isize>::new();
     let probe = ProbeHandle::new();
     let gathered = worker.dataflow::<Time, _, _>(|scope| graph::build(input.to_collection(scope), parts, &probe));
@@ -203,7 +202,8 @@ fn run_worker(worker: &mut Worker, parts: &Parts, driver: Option<Driver>) {
         }
         input.flush();
         if feeding || !open.is_empty() {
-            worker.step_or_park(if open.is_empty() && !feeding { Some(std::time::Duration::ZERO) } else { None });
+            // Woken by the driver, and by the pool for every batch that is done.
+            worker.step_or_park(None);
         }
         while let Some(&(epoch, fed)) = open.front() {
             if probe.less_than(&(epoch.0 + 1)) {
@@ -229,4 +229,3 @@ fn finish(changes: Vec<(Row, isize)>, epoch: Epoch, work: Work, fed: Instant) ->
     }
     EpochDone { epoch, entries, documents, work, fed }
 }
-

@@ -26,7 +26,9 @@ pub enum ApplyError {
     #[error("cannot publish")]
     Ordinals(#[from] OrdinalsExhausted),
     /// The graph and the store disagree on what is alive.
-    #[error("cannot publish: the graph moved a {what} of {path} by {change}, which does not fit what is alive; start again to rebuild the graph from the last version")]
+    #[error(
+        "cannot publish: the graph moved a {what} of {path} by {change}, which does not fit what is alive; start again to rebuild the graph from the last version"
+    )]
     Inexact {
         /// Entry or document.
         what: &'static str,

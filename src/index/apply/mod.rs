@@ -153,7 +153,11 @@ impl IndexWriter {
         }
         let mut published = Vec::with_capacity(plan.published.len());
         for draft in plan.published {
-            let version = self.archive.version(draft.version).cloned().ok_or(ApplyError::Unexpected("a version that was just appended is not in the archive"))?;
+            let version = self
+                .archive
+                .version(draft.version)
+                .cloned()
+                .ok_or(ApplyError::Unexpected("a version that was just appended is not in the archive"))?;
             // A lost checkpoint costs time at the next look at an old version, nothing else.
             if let Err(error) = self.archive.maybe_checkpoint(draft.version) {
                 tracing::warn!("cannot write a checkpoint: {error}");

@@ -151,12 +151,18 @@ impl Planner<'_> {
         // Versions of this batch were made under today's rules.
         self.staged.contains_key(&version)
             || self.writer.archive.version(version).is_some_and(|version| {
-                version.fingerprint == self.writer.fingerprint.to_bytes() && version.model == self.writer.model.to_bytes()
+                version.fingerprint == self.writer.fingerprint.to_bytes()
+                    && version.model == self.writer.model.to_bytes()
             })
     }
 
     /// Adds a version for a commit: its delta, statistics and digest against the best base there is.
-    fn new_version(&mut self, target: &Target, commit: &CommitTarget, alive: &Bitmaps) -> Result<VersionId, ApplyError> {
+    fn new_version(
+        &mut self,
+        target: &Target,
+        commit: &CommitTarget,
+        alive: &Bitmaps,
+    ) -> Result<VersionId, ApplyError> {
         let parent = commit.parent.and_then(|parent| self.known(commit.source, parent));
         let earlier = self.plan.heads.get(&target.graph_view).or_else(|| self.writer.heads.get(&target.graph_view));
         let base = parent.or_else(|| earlier.and_then(|head| head.version));

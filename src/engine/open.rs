@@ -1,0 +1,167 @@
+//! Opening: from what the configuration says to sources that know what the store knows of them.
+//!
+//! In: configured sources and an open archive. Out: tracked sources, and what the graph must be told first.
+//!
+//! **Invariant:** nothing is written before every source was found, so a mistyped path leaves no empty store behind.
+
+use super::EngineError;
+use super::contents::AllContents;
+use super::directory::{DIRECTORY_VIEW, DirectoryTracker};
+use super::git::{GitTracker, GitView, ViewNumbers};
+use super::recover::{Registry, arrivals, files_of, source_record};
+use super::tracker::Source;
+use crate::config::{Backfill, SourceConfig};
+use crate::index::apply::{CommitTarget, Purpose};
+use crate::index::lexical;
+use crate::store::{Database, Layout, SourceKind};
+use crate::watch::directory::{DirectoryOptions, DirectorySource, DirectoryWatcher, Pace};
+use crate::watch::git::{GitSource, RefPattern};
+use dataflows::data::{FileChange, Fingerprint, Hasher, View};
+use dataflows::rules::Rules;
+use snapshots::{Archive, VersionId, ViewId};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a source is looked at where no event comes, unless the configuration says otherwise.
+const POLL: Duration = Duration::from_secs(2);
+
+/// Returns the name of everything but the model that can change a version.
+pub(super) fn fingerprint(rules: &Rules) -> Fingerprint {
+    let parts = Hasher::new("version").part(&rules.fingerprint().to_bytes()).part(&lexical::fingerprint().to_bytes());
+    Fingerprint::from_words(parts.finish())
+}
+
+pub(super) fn load_rules(path: Option<&Path>) -> Result<Rules, EngineError> {
+    let Some(path) = path else { return Ok(Rules::built_in()) };
+    let text = std::fs::read_to_string(path).map_err(|source| EngineError::Read { path: path.to_owned(), source })?;
+    Rules::parse(&text).map_err(|source| EngineError::Rules { path: path.to_owned(), source })
+}
+
+/// A source that was found where the configuration says.
+pub(super) struct Opened {
+    pub(super) name: String,
+    poll: Duration,
+    kind: OpenedKind,
+}
+
+enum OpenedKind {
+    Git(GitSource, Vec<RefPattern>, Option<Backfill>, PathBuf),
+    Directory(Box<DirectorySource>),
+}
+
+impl Opened {
+    pub(super) fn open(config: &SourceConfig, layout: &Layout) -> Result<Self, EngineError> {
+        let poll = config.poll_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(POLL);
+        let kind = match config.path.strip_prefix("dir:") {
+            Some(path) => {
+                let options = DirectoryOptions { store: Some(layout.root().to_owned()), ..DirectoryOptions::default() };
+                OpenedKind::Directory(Box::new(DirectorySource::open(Path::new(path), &options)?))
+            }
+            None => {
+                let path = Path::new(&config.path);
+                let source = GitSource::open(path)?;
+                let patterns = config.refs.iter().map(|glob| RefPattern::parse(glob)).collect::<Result<_, _>>()?;
+                let location = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+                OpenedKind::Git(source, patterns, config.backfill.clone(), location)
+            }
+        };
+        let location = match &kind {
+            OpenedKind::Git(_, _, _, location) => location.as_path(),
+            OpenedKind::Directory(source) => source.root(),
+        };
+        let last = location.file_name().map_or_else(|| "source".into(), |name| name.to_string_lossy());
+        let name = config.name.clone().unwrap_or_else(|| match last.strip_suffix(".git") {
+            Some(stem) if !stem.is_empty() => stem.to_owned(),
+            _ => last.into_owned(),
+        });
+        Ok(Self { name, poll, kind })
+    }
+
+    /// Gives the source its number and tells it what the store knows of it.
+    pub(super) fn register(
+        self,
+        registry: &mut Registry,
+        archive: &Archive,
+        contents: &AllContents,
+        fingerprint: Fingerprint,
+    ) -> Result<Source, EngineError> {
+        let commit_of = |version: VersionId| archive.version(version).map(|version| version.commit);
+        match self.kind {
+            OpenedKind::Git(source, patterns, backfill, location) => {
+                let id = registry.source(source_record(&self.name, SourceKind::Git, &location))?;
+                contents.add(Arc::new(source.contents()));
+                let mut git = GitTracker::new(id, self.name, source, patterns, backfill);
+                for version in archive.versions().iter().filter(|version| version.source == id) {
+                    if version.fingerprint == fingerprint.to_bytes() {
+                        git.knows(version.commit);
+                    }
+                }
+                for (view, name) in registry.views_of(id) {
+                    if let Some(at) = archive.view(view).and_then(commit_of) {
+                        git.knows_view(name.to_owned(), GitView { id: view, at: Some(at), in_graph: false });
+                    }
+                }
+                Ok(Source::Git(Box::new(git), self.poll))
+            }
+            OpenedKind::Directory(source) => {
+                let id = registry.source(source_record(&self.name, SourceKind::Directory, source.root()))?;
+                contents.add(Arc::new(source.contents()));
+                let view = registry.view(id, DIRECTORY_VIEW)?;
+                let at = archive.view(view).and_then(commit_of);
+                let directory = DirectoryTracker { id, name: self.name, source: *source, view, at, watcher: None };
+                Ok(Source::Directory(Box::new(directory), self.poll))
+            }
+        }
+    }
+}
+
+pub(super) type Restore = (View, Purpose, Vec<FileChange>);
+
+/// Returns what the graph is told first: the files of every tracked head's version.
+pub(super) fn restores(
+    sources: &mut [Source],
+    archive: &Archive,
+    database: &Database,
+) -> Result<Vec<Restore>, EngineError> {
+    let catalogue = database.catalogue();
+    let mut restores = Vec::new();
+    for source in sources {
+        match source {
+            Source::Git(git, _) => {
+                for head in git.heads()?.into_iter().filter(|head| !head.is_tag) {
+                    let Some(view) = git.view(&head.view).copied() else { continue };
+                    let Some(version) = archive.view(view.id) else { continue };
+                    let files = files_of(archive, &catalogue, version)?;
+                    restores.extend(restore(archive, version, view.id, arrivals(files)));
+                    git.restored(&head.view);
+                }
+            }
+            Source::Directory(directory, poll) => {
+                let known = match archive.view(directory.view) {
+                    Some(version) => {
+                        let files = files_of(archive, &catalogue, version)?;
+                        restores.extend(restore(archive, version, directory.view, arrivals(files.clone())));
+                        files
+                    }
+                    None => Default::default(),
+                };
+                let pace = Pace { poll: *poll, ..Default::default() };
+                directory.watcher = Some(DirectoryWatcher::start(&directory.source, known, pace));
+            }
+        }
+    }
+    Ok(restores)
+}
+
+fn restore(archive: &Archive, version: VersionId, view: ViewId, changes: Vec<FileChange>) -> Option<Restore> {
+    let known = archive.version(version)?;
+    let again = CommitTarget {
+        source: known.source,
+        commit: known.commit,
+        parent: known.parent,
+        time: known.time,
+        view: Some(view),
+    };
+    Some((View(view.get()), Purpose::Restore { version, again }, changes))
+}

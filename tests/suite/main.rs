@@ -1,0 +1,3 @@
+//! Laws across modules, as one fast binary.
+
+mod graph;
