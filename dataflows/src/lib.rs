@@ -1,3 +1,4 @@
 //! The middle of tidemill: from files to entries, as values.
 
 pub mod data;
+pub mod rules;

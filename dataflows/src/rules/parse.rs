@@ -1,0 +1,164 @@
+//! Reads `[[rule]]` tables and checks them.
+//!
+//! In: a rule file in TOML. Out: rules in the order of the file, or an error that names the rule and the key.
+//!
+//! **Invariant:** a rule that comes out can be run: its words are known, its sizes are in bounds, its grammar exists. A
+//! key that nobody reads is an error, so that a misspelt one is not silently without effect.
+
+use super::rule::{Cutting, Rule};
+use super::version::GRAMMARS;
+use crate::data::ChunkKind;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// No chunk is asked to be smaller than this: below it the cutting has no room to look for a good border.
+const SMALLEST_WHOLE: usize = 200;
+
+/// No chunk is asked to be larger than this; see `chunk::cut::HARD_CAP`.
+pub(crate) const LARGEST_WHOLE: usize = 4_000;
+
+/// The size above which a file is no document where a rule does not say: 1 MiB.
+const DEFAULT_MAX_BYTES: u64 = 1 << 20;
+
+/// The parser's offsets are `u32`, and the tree of a text takes many times its size.
+const LARGEST_MAX_BYTES: u64 = 256 << 20;
+
+/// Why a rule file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuleError {
+    /// The file is not TOML, or a key is unknown or of the wrong type.
+    #[error("cannot read the rules; each rule is a [[rule]] table, see dataflows/pipelines/built-in.toml for the keys")]
+    Syntax(#[source] Box<toml::de::Error>),
+    /// A key has a value that nothing stands for.
+    #[error("rule `{rule}`: {key} cannot be `{value}`; use {expected}")]
+    Value {
+        /// The name of the rule.
+        rule: String,
+        /// The key.
+        key: &'static str,
+        /// What the key says.
+        value: String,
+        /// What it may say.
+        expected: String,
+    },
+    /// A pattern is no glob.
+    #[error("rule `{rule}`: `{glob}` is not a glob; `*` stays inside a folder, `**` crosses folders")]
+    Glob {
+        /// The name of the rule.
+        rule: String,
+        /// The pattern.
+        glob: String,
+        /// What is wrong with it.
+        #[source]
+        source: globset::Error,
+    },
+    /// The patterns are each in order, and too much together.
+    #[error("the patterns of the rules are too large together; use fewer or simpler ones")]
+    Globs(#[source] globset::Error),
+    /// More rules than a rule's number can count.
+    #[error("there are {0} rules, and at most 65,535 can be told apart; join some of them")]
+    TooMany(usize),
+}
+
+/// A rule file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleFile {
+    #[serde(default)]
+    rule: Vec<RuleTable>,
+}
+
+/// One `[[rule]]` as it is written.
+#[derive(Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+struct RuleTable {
+    name: String,
+    #[serde(rename = "match")]
+    globs: Vec<String>,
+    like: Option<String>,
+    kind: Option<String>,
+    language: Option<String>,
+    cleaner: Option<String>,
+    chunker: Option<String>,
+    whole_up_to: Option<usize>,
+    max_bytes: Option<u64>,
+    exclude: Option<bool>,
+    labels: Option<BTreeMap<String, String>>,
+}
+
+/// Returns the rules of one file, in its order; `known` are rules that `like` may name besides those in front.
+pub(super) fn parse(text: &str, known: &[Rule]) -> Result<Vec<Rule>, RuleError> {
+    let file: RuleFile = toml::from_str(text).map_err(|error| RuleError::Syntax(Box::new(error)))?;
+    let mut rules: Vec<Rule> = Vec::with_capacity(file.rule.len());
+    for table in file.rule {
+        let rule = check(table, &rules, known)?;
+        rules.push(rule);
+    }
+    Ok(rules)
+}
+
+fn check(table: RuleTable, before: &[Rule], known: &[Rule]) -> Result<Rule, RuleError> {
+    let wrong = |key: &'static str, value: &str, expected: &str| RuleError::Value {
+        rule: table.name.clone(),
+        key,
+        value: value.to_owned(),
+        expected: expected.to_owned(),
+    };
+    let base = match &table.like {
+        None => None,
+        Some(name) => Some(
+            before
+                .iter()
+                .chain(known)
+                .find(|rule| rule.name == *name)
+                .ok_or_else(|| wrong("like", name, "the name of a rule in front of it, or of a built-in one"))?,
+        ),
+    };
+    if table.globs.is_empty() {
+        return Err(wrong("match", "[]", "one glob or more"));
+    }
+    let kind = match &table.kind {
+        None => base.map_or(ChunkKind::Text, |base| base.kind),
+        Some(word) => [ChunkKind::Code, ChunkKind::Document, ChunkKind::Data, ChunkKind::Text]
+            .into_iter()
+            .find(|kind| kind.as_str() == word)
+            .ok_or_else(|| wrong("kind", word, "code, document, data or text"))?,
+    };
+    if let Some(word) = table.cleaner.as_deref().filter(|word| *word != "plain") {
+        return Err(wrong("cleaner", word, "plain"));
+    }
+    let cutting = match &table.chunker {
+        None => base.map_or(Cutting::Paragraph, |base| base.cutting),
+        Some(word) => {
+            Cutting::from_word(word).ok_or_else(|| wrong("chunker", word, "syntax, heading, paragraph or line"))?
+        }
+    };
+    let language = match &table.language {
+        None => base.map_or_else(String::new, |base| base.language.clone()),
+        Some(language) => language.clone(),
+    };
+    if cutting == Cutting::Syntax && !GRAMMARS.iter().any(|grammar| grammar.0 == language) {
+        let names = GRAMMARS.map(|grammar| grammar.0).join(", ");
+        return Err(wrong(
+            "language",
+            &language,
+            &format!("one that `syntax` has a grammar for ({names}), or chunker = \"line\""),
+        ));
+    }
+    let inherited = base.filter(|base| base.cutting == cutting).map(|base| base.whole_up_to);
+    let whole_up_to = table.whole_up_to.or(inherited).unwrap_or(cutting.default_whole_up_to());
+    if !(SMALLEST_WHOLE..=LARGEST_WHOLE).contains(&whole_up_to) {
+        return Err(wrong("whole_up_to", &whole_up_to.to_string(), "a number of bytes between 200 and 4000"));
+    }
+    let max_bytes = table.max_bytes.or(base.map(|base| base.max_bytes)).unwrap_or(DEFAULT_MAX_BYTES);
+    if max_bytes > LARGEST_MAX_BYTES {
+        return Err(wrong("max_bytes", &max_bytes.to_string(), "at most 268435456 bytes (256 MiB)"));
+    }
+    let labels = match &table.labels {
+        None => base.map_or_else(Vec::new, |base| base.labels.clone()),
+        Some(labels) => labels.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+    };
+    let excluded = table.exclude.or(base.map(|base| base.excluded)).unwrap_or(false);
+    Ok(Rule { name: table.name, globs: table.globs, kind, language, cutting, whole_up_to, max_bytes, excluded, labels })
+}

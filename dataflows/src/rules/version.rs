@@ -1,0 +1,50 @@
+//! The versions of everything that can change what cleaning or chunking puts out.
+//!
+//! In: nothing. Out: constants that go into every fingerprint.
+//!
+//! **Invariant:** two builds that could clean or cut one text differently have different constants here. They stand in
+//! front of the code they speak of, because a rule's fingerprint must name a grammar that the rules cannot import.
+//! A test holds the crates' versions against the lock file; whoever changes the output of `clean`, `code` or `chunk`
+//! counts its number up by hand.
+
+/// Counts the changes of what the cleaners put out.
+pub(crate) const CLEAN_VERSION: u32 = 1;
+
+/// Counts the changes of where chunks are cut and how they are named.
+pub(crate) const CHUNK_VERSION: u32 = 1;
+
+/// Counts the changes of what the manifests are read to say.
+pub(crate) const MANIFEST_VERSION: u32 = 1;
+
+/// The crates that guess and undo an encoding.
+pub(crate) const DECODERS: [(&str, &str); 2] = [("chardetng", "1.0.0"), ("encoding_rs", "0.8.44")];
+
+/// The crate that finds the headings.
+pub(crate) const HEADINGS: (&str, &str) = ("pulldown-cmark", "0.13.6");
+
+/// The crate that runs the grammars.
+pub(crate) const PARSER: (&str, &str) = ("tree-sitter", "0.27.1");
+
+/// The languages that can be cut by their syntax: our name for each, its grammar's crate, and that crate's version.
+pub(crate) const GRAMMARS: [(&str, &str, &str); 4] = [
+    ("rust", "tree-sitter-rust", "0.24.2"),
+    ("c", "tree-sitter-c", "0.24.2"),
+    ("cpp", "tree-sitter-cpp", "0.23.4"),
+    ("python", "tree-sitter-python", "0.25.0"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A grammar that is updated without a word here would serve chunks of the old one from the cache.
+    #[test]
+    fn the_lock_file_holds_the_versions_that_the_fingerprints_name() {
+        let lock = include_str!("../../../Cargo.lock");
+        let grammars = GRAMMARS.iter().map(|&(_, name, version)| (name, version));
+        for (name, version) in DECODERS.into_iter().chain([HEADINGS, PARSER]).chain(grammars) {
+            let named = format!("name = \"{name}\"\nversion = \"{version}\"");
+            assert!(lock.contains(&named), "{name} is locked at another version than {version}");
+        }
+    }
+}
