@@ -1,4 +1,5 @@
 //! The middle of tidemill: from files to entries, as values.
 
+pub mod clean;
 pub mod data;
 pub mod rules;

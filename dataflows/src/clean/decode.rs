@@ -1,0 +1,248 @@
+//! From bytes to characters.
+//!
+//! In: any bytes. Out: text, or why the bytes are none.
+//!
+//! **Invariant:** the answer follows from the bytes alone and the order of trials below; valid UTF-8 without NUL comes out
+//! as it is.
+//!
+//! 1. A byte order mark is believed.
+//! 2. A NUL in the first 8,000 bytes (where git looks, `buffer_is_binary` in git's `xdiff-interface.c`) is either
+//!    explained by UTF-16 or UTF-32 without a mark, or the content is binary.
+//! 3. UTF-8, also with a few broken bytes.
+//! 4. What the detector of Firefox guesses, unless the result is mostly control characters.
+
+use crate::data::SkipReason;
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
+
+/// How far git looks for a NUL.
+const BINARY_WINDOW: usize = 8_000;
+
+/// Byte order of a wide encoding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Order {
+    Little,
+    Big,
+}
+
+impl Order {
+    fn unit(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Self::Little => u16::from_le_bytes(bytes),
+            Self::Big => u16::from_be_bytes(bytes),
+        }
+    }
+}
+
+/// Returns the text that `bytes` encode.
+pub(super) fn decode(bytes: &[u8]) -> Result<String, SkipReason> {
+    let text = match bytes {
+        [0xFF, 0xFE, 0, 0, rest @ ..] => utf32(rest, Order::Little).map_or_else(|| utf16(&bytes[2..], UTF_16LE), Ok)?,
+        [0, 0, 0xFE, 0xFF, rest @ ..] => utf32(rest, Order::Big).ok_or(SkipReason::Binary)?,
+        [0xFF, 0xFE, rest @ ..] => utf16(rest, UTF_16LE)?,
+        [0xFE, 0xFF, rest @ ..] => utf16(rest, UTF_16BE)?,
+        [0xEF, 0xBB, 0xBF, rest @ ..] => narrow(rest)?,
+        _ => narrow(bytes)?,
+    };
+    let window = text.len().min(BINARY_WINDOW);
+    if text.as_bytes()[..window].contains(&0) {
+        return Err(SkipReason::Binary);
+    }
+    // Behind the window a NUL does not make a content binary, but nothing downstream wants one.
+    Ok(if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text })
+}
+
+/// Decodes bytes without a wide byte order mark.
+fn narrow(bytes: &[u8]) -> Result<String, SkipReason> {
+    if bytes[..bytes.len().min(BINARY_WINDOW)].contains(&0) {
+        return wide_without_mark(bytes).ok_or(SkipReason::Binary);
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Ok(text.to_owned());
+    }
+    if is_nearly_utf8(bytes) {
+        return Ok(String::from_utf8_lossy(bytes).into_owned());
+    }
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(bytes, true);
+    let (text, _) = detector.guess(None, Utf8Detection::Deny).decode_without_bom_handling(bytes);
+    if is_mostly_control(&text) { Err(SkipReason::Undecodable) } else { Ok(text.into_owned()) }
+}
+
+/// Says whether broken sequences are few beside whole ones: a file in UTF-8 with a slip in it.
+///
+/// One in ten, because in a text of another encoding hardly any two bytes form a sequence by chance.
+fn is_nearly_utf8(bytes: &[u8]) -> bool {
+    let (mut whole, mut broken) = (0_usize, 0_usize);
+    for chunk in bytes.utf8_chunks() {
+        whole += chunk.valid().chars().filter(|character| !character.is_ascii()).count();
+        broken += usize::from(!chunk.invalid().is_empty());
+    }
+    broken * 10 <= whole
+}
+
+/// Says whether more than a tenth of the characters are ones that no text has.
+///
+/// Random bytes without NUL give some 12 % as windows-1252, text next to nothing.
+fn is_mostly_control(text: &str) -> bool {
+    let (mut all, mut control) = (0_usize, 0_usize);
+    for character in text.chars() {
+        all += 1;
+        control += usize::from(is_no_text(character));
+    }
+    control * 10 > all
+}
+
+fn is_no_text(character: char) -> bool {
+    let layout = matches!(character, '\t' | '\n' | '\r' | '\x0C' | '\x1B');
+    (character.is_control() && !layout) || character == '\u{FFFD}'
+}
+
+fn utf16(bytes: &[u8], encoding: &'static Encoding) -> Result<String, SkipReason> {
+    let (text, _) = encoding.decode_without_bom_handling(bytes);
+    if is_mostly_control(&text) { Err(SkipReason::Binary) } else { Ok(text.into_owned()) }
+}
+
+fn utf32(bytes: &[u8], order: Order) -> Option<String> {
+    if !bytes.len().is_multiple_of(4) {
+        return None;
+    }
+    let mut text = String::with_capacity(bytes.len() / 4);
+    for unit in bytes.chunks_exact(4) {
+        let unit = unit.try_into().expect("chunks of four bytes are four bytes");
+        let code = match order {
+            Order::Little => u32::from_le_bytes(unit),
+            Order::Big => u32::from_be_bytes(unit),
+        };
+        text.push(char::from_u32(code)?);
+    }
+    Some(text)
+}
+
+/// Returns the text of UTF-16 or UTF-32 without a byte order mark, if the NULs lie as those encodings place them.
+fn wide_without_mark(bytes: &[u8]) -> Option<String> {
+    for order in [Order::Little, Order::Big] {
+        if let Some(text) = utf32(bytes, order).filter(|text| is_plausible(text)) {
+            return Some(text);
+        }
+    }
+    if !bytes.len().is_multiple_of(2) {
+        return None;
+    }
+    let window = &bytes[..bytes.len().min(BINARY_WINDOW)];
+    let units = |order: Order| window.as_chunks().0.iter().map(move |unit| order.unit(*unit));
+    let usual = |order: Order| units(order).filter(|unit| is_usual(*unit)).count();
+    let (order, encoding) = match (usual(Order::Little), usual(Order::Big)) {
+        (little, big) if little > big => (Order::Little, UTF_16LE),
+        (little, big) if big > little => (Order::Big, UTF_16BE),
+        _ => return None,
+    };
+    // European text has mostly NUL as high bytes. Text in other scripts has few NULs; then its bytes must not read as
+    // ASCII text that merely holds a NUL.
+    let narrow_units = units(order).filter(|unit| *unit < 0x100).count() * 5 >= window.len() / 2 * 2;
+    let printable = window.iter().filter(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()).count();
+    let zeros = window.iter().filter(|byte| **byte == 0).count();
+    if !narrow_units && printable * 4 >= (window.len() - zeros) * 3 {
+        return None;
+    }
+    let text = encoding.decode_without_bom_handling_and_without_replacement(bytes)?;
+    is_plausible(&text).then(|| text.into_owned())
+}
+
+/// Says whether a UTF-16 unit is ASCII, or punctuation of Chinese and Japanese: what any text has some of.
+fn is_usual(unit: u16) -> bool {
+    matches!(unit, 0x0A | 0x20..=0x7E | 0x3001 | 0x3002 | 0xFF0C)
+}
+
+/// Says whether every character is one that text has; the sign that a guessed width was right.
+fn is_plausible(text: &str) -> bool {
+    let private = |character: char| matches!(u32::from(character), 0xE000..=0xF8FF | 0xF_0000.. | 0xFFFE | 0xFFFF);
+    !text.is_empty() && text.chars().take(BINARY_WINDOW).all(|character| !is_no_text(character) && !private(character))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wide(text: &str, order: Order, width: usize) -> Vec<u8> {
+        let units: Vec<u32> = if width == 4 {
+            text.chars().map(u32::from).collect()
+        } else {
+            text.encode_utf16().map(u32::from).collect()
+        };
+        let bytes = |unit: u32| match order {
+            Order::Little => unit.to_le_bytes()[..width].to_vec(),
+            Order::Big => unit.to_be_bytes()[4 - width..].to_vec(),
+        };
+        units.into_iter().flat_map(bytes).collect()
+    }
+
+    #[test]
+    fn text_in_any_usual_encoding_becomes_utf8() {
+        let latin = "Grüße aus Köln, der Text ist lang genug für eine Schätzung.\nUnd eine zweite Zeile.\n";
+        let russian = "Привет, мир! Это обычный текст на русском языке.\n";
+        let chinese = "渲染器在每一帧开始时提取实体。\n第二行文字，没有拉丁字母。\n";
+        for text in [latin, russian, chinese] {
+            assert_eq!(decode(text.as_bytes()).as_deref(), Ok(text));
+            assert_eq!(decode(&[b"\xEF\xBB\xBF", text.as_bytes()].concat()).as_deref(), Ok(text));
+            for (order, width) in [(Order::Little, 2), (Order::Big, 2), (Order::Little, 4), (Order::Big, 4)] {
+                let mark = wide("\u{FEFF}", order, width);
+                assert_eq!(
+                    decode(&[mark, wide(text, order, width)].concat()).as_deref(),
+                    Ok(text),
+                    "{order:?} {width}"
+                );
+                assert_eq!(decode(&wide(text, order, width)).as_deref(), Ok(text), "no mark, {order:?} {width}");
+            }
+        }
+        let (windows, _, _) = encoding_rs::WINDOWS_1252.encode(latin);
+        assert_eq!(decode(&windows).as_deref(), Ok(latin));
+        let (windows, _, _) = encoding_rs::WINDOWS_1251.encode(russian);
+        assert_eq!(decode(&windows).as_deref(), Ok(russian));
+        let japanese = "エンジンは毎フレーム、エンティティを抽出します。これは日本語の文章です。";
+        let (shift, _, _) = encoding_rs::SHIFT_JIS.encode(japanese);
+        assert_eq!(decode(&shift).as_deref(), Ok(japanese));
+    }
+
+    #[test]
+    fn a_slip_in_utf8_does_not_turn_the_file_into_another_encoding() {
+        let text = "Заметки о рендере. ".repeat(20);
+        let broken = [text.as_bytes(), b"\xFF", text.as_bytes()].concat();
+        assert_eq!(decode(&broken), Ok(format!("{text}\u{FFFD}{text}")));
+    }
+
+    #[test]
+    fn a_nul_that_no_encoding_explains_is_binary() {
+        for bytes in [
+            b"abc\0defg".as_slice(),
+            b"hello\0world",
+            b"\0",
+            b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+            b"\xCA\xFE\xBA\xBE\0\0\0\x34",
+            b"a\0b\0c\0\0\0\0\0\0\0",
+            b"\xFF\xFE\0\0\0\0\0\0",
+            b"\xEF\xBB\xBFa\0b",
+        ] {
+            assert_eq!(decode(bytes), Err(SkipReason::Binary), "{bytes:?}");
+        }
+        let floats: Vec<u8> = (0..500).flat_map(|i| (i as f32 * 0.37).to_le_bytes()).collect();
+        assert_eq!(decode(&floats), Err(SkipReason::Binary));
+    }
+
+    #[test]
+    fn a_late_nul_is_replaced_and_noise_is_refused() {
+        let mut bytes = vec![b'a'; 9_000];
+        bytes[8_500] = 0;
+        assert_eq!(decode(&bytes).map(|text| text.matches('\u{FFFD}').count()), Ok(1));
+        let mut state = 1_u32;
+        let noise: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        })
+        .filter(|byte| *byte != 0)
+        .take(10_000)
+        .collect();
+        assert_eq!(decode(&noise), Err(SkipReason::Undecodable));
+        assert_eq!(decode(b""), Ok(String::new()));
+    }
+}

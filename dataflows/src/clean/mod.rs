@@ -1,0 +1,37 @@
+//! From bytes to the text that is cut and searched.
+//!
+//! In: a content's bytes and its rule. Out: UTF-8 text with `\n` line ends, or the reason why there is none.
+//!
+//! **Invariant:** a function of (bytes, what the rule's cleaning fingerprint covers) alone, total on any bytes, in time and
+//! memory linear in them. Text that comes out holds no NUL and no byte order mark at its start. One cleaner a file;
+//! a change of what any of them puts out counts `rules::version::CLEAN_VERSION` up.
+
+mod decode;
+mod plain;
+
+use crate::data::SkipReason;
+use crate::rules::Rule;
+
+/// Returns the cleaned text of a content.
+///
+/// # Errors
+///
+/// The reason why the content is no document: the rule leaves it out, it has more bytes than the rule allows, or it is
+/// no text.
+///
+/// ```
+/// use dataflows::{clean::clean, data::SkipReason, rules::Rules};
+/// let rules = Rules::built_in();
+/// let rule = rules.rule(rules.for_path(&"notes.txt".into()));
+/// assert_eq!(clean(rule, b"one\r\ntwo\r\n").as_deref(), Ok("one\ntwo\n"));
+/// assert_eq!(clean(rule, b"\x7fELF\x02\x01\x01\x00"), Err(SkipReason::Binary));
+/// ```
+pub fn clean(rule: &Rule, bytes: &[u8]) -> Result<String, SkipReason> {
+    if rule.excluded() {
+        return Err(SkipReason::Excluded);
+    }
+    if bytes.len() as u64 > rule.max_bytes() {
+        return Err(SkipReason::TooLarge);
+    }
+    decode::decode(bytes).map(plain::clean)
+}
