@@ -1,5 +1,6 @@
 //! The middle of tidemill: from files to entries, as values.
 
+pub mod chunk;
 pub mod clean;
 pub mod code;
 pub mod data;

@@ -1,0 +1,74 @@
+//! From a cleaned text to its chunks.
+//!
+//! In: a text and its rule. Out: chunks in the order of the text, each with its text and lines.
+//!
+//! **Invariant:** a function of (text, what the rule's chunking identity covers) alone, total on any text, in time and
+//! memory linear in it up to a logarithm. Chunks are slices of the text that do not overlap and cover every line that is
+//! not blank; none is blank, none exceeds 4,000 bytes. An edit moves the chunks that it touches: borders come from the
+//! content near them (`cut` says how far), and only `lines` says where in the text a chunk stands.
+//!
+//! ```text
+//!  rust c cpp python ── syntax ───┐
+//!  markdown ─────────── heading ──┤► pieces ──► piece: join, cut, name ──► chunks
+//!  everything else ── one piece ──┘                     └► border, cut
+//! ```
+
+mod border;
+mod cut;
+mod heading;
+mod piece;
+mod syntax;
+#[cfg(test)]
+mod tests;
+
+use crate::data::{Chunk, ChunkKind};
+use crate::rules::{Cutting, Rule};
+use border::Style;
+
+/// One chunk and its text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TextChunk {
+    /// The chunk; `chunk.text` is the hash of `text`.
+    pub chunk: Chunk,
+    /// The slice of the cleaned text that it stands for, without blank lines around it.
+    pub text: String,
+}
+
+/// What all chunks of one text share.
+struct Shape<'a> {
+    kind: ChunkKind,
+    language: &'a str,
+    style: Style,
+    /// Bytes up to which a stretch stays one chunk.
+    whole: usize,
+}
+
+/// Returns the chunks of `text`, in its order.
+///
+/// ```
+/// use dataflows::{chunk::chunk, rules::Rules};
+/// let rules = Rules::built_in();
+/// let rule = rules.rule(rules.for_path(&"world.rs".into()));
+/// let chunks = chunk(rule, "struct World;\n\nimpl World {\n    fn spawn(&mut self) {}\n}\n");
+/// let symbols: Vec<&str> = chunks.iter().map(|chunk| chunk.chunk.symbol.as_str()).collect();
+/// assert_eq!(symbols, ["World", "World::spawn"]);
+/// ```
+#[must_use]
+pub fn chunk(rule: &Rule, text: &str) -> Vec<TextChunk> {
+    let style = match rule.cutting() {
+        Cutting::Syntax | Cutting::Line => Style::Lines,
+        Cutting::Heading | Cutting::Paragraph => Style::Prose,
+    };
+    let shape = Shape { kind: rule.kind(), language: rule.language(), style, whole: rule.whole_up_to() };
+    match rule.cutting() {
+        Cutting::Syntax => {
+            let pieces = syntax::pieces(rule.language(), text).unwrap_or_default();
+            piece::assemble(text, &pieces, &[], &shape)
+        }
+        Cutting::Heading => {
+            let sections = heading::sections(text);
+            piece::assemble(text, &sections.pieces, &sections.solid, &shape)
+        }
+        Cutting::Paragraph | Cutting::Line => piece::assemble(text, &[], &[], &shape),
+    }
+}
