@@ -16,6 +16,7 @@ pub mod chunk;
 pub mod clean;
 pub mod code;
 pub mod data;
+<<<<<<< HEAD
 pub mod embed;
 mod graph;
 pub mod memo;
@@ -24,3 +25,6 @@ pub mod rules;
 pub mod run;
 mod stage;
 pub mod work;
+=======
+pub mod rules;
+>>>>>>> chunk

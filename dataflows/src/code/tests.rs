@@ -182,7 +182,11 @@ int global = 3;
         2 Header "vm" "struct vm"
         3 Minor of "" "u32" "typedef unsigned int u32"
         4 Item "run" "static int *run(struct vm *vm, const char *code)"
+<<<<<<< HEAD
         8 Item "SWAP" "#define SWAP(a, b) \\"
+=======
+        8 Item "SWAP" "#define SWAP(a, b)"
+>>>>>>> chunk
         11 Minor of "" "global" "int global"
     "##]],
     );
@@ -216,7 +220,28 @@ async def main(): ...
 if __name__ == '__main__':
     main()
 ";
+<<<<<<< HEAD
     check("python", text, expect![[r#""#]]);
+=======
+    check(
+        "python",
+        text,
+        expect![[r#"
+        1 Minor of "" "" ""
+        2 Minor of "" "" ""
+        3 Minor of "" "" ""
+        5 Minor of "" "LIMIT" ""
+        7 Header "World" "class World(Base)"
+        10 Minor of "World" "" ""
+        11 Minor of "World" "World.size" ""
+        13 Item "World.name" "def name(self, x) -> str"
+        18 Header "World.Inner" "class Inner"
+        19 Item "World.Inner.run" "def run(self)"
+        21 Item "main" "async def main()"
+        23 Minor of "" "" ""
+    "#]],
+    );
+>>>>>>> chunk
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn rules_of_ones_own_come_first_and_may_lean_on_others() {
         "[[rule]]\nname = 'old docs'\nmatch = ['docs/0.16/**']\nlike = 'markdown'\nlabels = { version = '0.16', a = 'b' }\n\
          [[rule]]\nname = 'vendor'\nmatch = ['vendor/**']\nexclude = true\n",
     )
-    .unwrap();
+    .expect("the rules are sound");
     assert_eq!(check(&rules, "docs/0.16/guide.md"), "old docs/heading/markdown");
     assert_eq!(check(&rules, "docs/0.17/guide.md"), "markdown/heading/markdown");
     assert!(rules.rule(rules.for_path(&"vendor/x/y.rs".into())).excluded());
@@ -75,7 +75,7 @@ fn identities_cover_what_can_change_the_result_and_no_more() {
          [[rule]]\nname = 'short'\nmatch = ['b/*.rs']\nlike = 'rust'\nwhole_up_to = 800\n\
          [[rule]]\nname = 'small'\nmatch = ['c/*.rs']\nlike = 'rust'\nmax_bytes = 10\n",
     )
-    .unwrap();
+    .expect("the rules are sound");
     let rule = |path: &str| rules.rule(rules.for_path(&path.into()));
     let content = ContentId::default();
     let text = TextHash::of("x");
@@ -88,5 +88,5 @@ fn identities_cover_what_can_change_the_result_and_no_more() {
     assert_eq!(plain.document_id(content), rule("x.md").document_id(content), "rules that clean alike share documents");
     assert_ne!(plain.chunking_id(text), rule("x.cpp").chunking_id(text));
     assert_ne!(rules.fingerprint(), Rules::built_in().fingerprint());
-    assert_eq!(Rules::built_in().fingerprint(), Rules::parse("# nothing").unwrap().fingerprint());
+    assert_eq!(Rules::built_in().fingerprint(), Rules::parse("# nothing").expect("the rules are sound").fingerprint());
 }
