@@ -16,7 +16,6 @@ pub mod chunk;
 pub mod clean;
 pub mod code;
 pub mod data;
-<<<<<<< HEAD
 pub mod embed;
 mod graph;
 pub mod memo;
@@ -25,6 +24,3 @@ pub mod rules;
 pub mod run;
 mod stage;
 pub mod work;
-=======
-pub mod rules;
->>>>>>> chunk

@@ -164,7 +164,14 @@ enum Edit {
 }
 
 const PATHS: [&str; 8] = [
-    "src/a.rs", "src/b.rs", "src/inner/c.rs", "docs/guide.md", "Cargo.toml", "src/Cargo.toml", "notes.txt", "src/d.rs",
+    "src/a.rs",
+    "src/b.rs",
+    "src/inner/c.rs",
+    "docs/guide.md",
+    "Cargo.toml",
+    "src/Cargo.toml",
+    "notes.txt",
+    "src/d.rs",
 ];
 
 fn content(number: usize) -> String {
@@ -266,9 +273,7 @@ fn one_content_at_a_hundred_paths_is_worked_on_once() {
 fn a_second_mill_over_the_same_memo_computes_nothing() {
     let memo: Arc<MemoryMemo> = Arc::default();
     let mut first = Bench::with_memo(1, memo.clone());
-    let tree: Tree = (0..6)
-        .map(|n| (DocumentPath::from(PATHS[n]), first.shelf.write(content(n).as_bytes())))
-        .collect();
+    let tree: Tree = (0..6).map(|n| (DocumentPath::from(PATHS[n]), first.shelf.write(content(n).as_bytes()))).collect();
     first.step(View(0), tree.clone());
     let mut second = Bench::with_memo(1, memo);
     let done = second.step(View(0), tree);

@@ -1,26 +1,15 @@
 //! The places where a text may be cut, and how good each is.
 //!
-<<<<<<< HEAD
-//! In: a range of lines. Out: its borders in order, each ranked by a class and, among equals, by a hash of the line behind.
-//!
-//! **Invariant:** a border's rank follows from the line behind it and whether the line before is blank, a comment, or the
-//! end of a sentence; nothing farther away counts. Borders inside a line are offered only for lines that may be too long,
-=======
 //! In: a range of lines. Out: its borders in order, each ranked by a class and, among equals, by a hash of what is behind.
 //!
 //! **Invariant:** a border's rank follows from the 80 bytes behind it and whether the line before is blank, a comment, or
 //! the end of a sentence; nothing farther away counts. Borders inside a line are offered only for lines that may be too long,
->>>>>>> chunk
 //! and rank below every border between lines, so a line of usual length is never cut.
 //!
 //! Classes instead of parsing: blank lines and indentation say where things end in any language, and an item that syntax
 //! left too long is cut by the same rule.
 
-<<<<<<< HEAD
-use super::cut::{Border, hash};
-=======
 use super::cut::{Border, hash, mix};
->>>>>>> chunk
 use std::ops::Range;
 
 /// What kind of text the borders are looked for in.
@@ -59,15 +48,12 @@ const DEEPEST: usize = 14;
 /// Inside a line, borders between characters are thinned to one in sixteen by their hash.
 const THINNING: u64 = 16;
 
-<<<<<<< HEAD
-=======
 /// How many bytes behind a border its hash covers: two or three lines.
 const BEHIND: usize = 80;
 
 /// How many of them are hashed together.
 const SHINGLE: usize = 4;
 
->>>>>>> chunk
 /// How many bytes on either side of a border inside a line its hash covers.
 const WINDOW: usize = 8;
 
@@ -83,11 +69,7 @@ pub(super) fn borders(
     whole: usize,
 ) -> Vec<Border> {
     let mut found = Vec::new();
-<<<<<<< HEAD
-    let mut at = range.start;
-=======
     let (mut at, end) = (range.start, range.end);
->>>>>>> chunk
     let mut before: Option<&str> = None;
     let (mut solid, mut pieces) = (solid.iter().peekable(), pieces.iter().peekable());
     for line in text[range].split_inclusive('\n') {
@@ -108,12 +90,8 @@ pub(super) fn borders(
                 }
                 Style::Prose => class_of_prose(before, trimmed),
             };
-<<<<<<< HEAD
-            found.push(border(at, class, trimmed.as_bytes()));
-=======
             let behind = &text.as_bytes()[at..end.min(at + BEHIND)];
             found.push(border(at, class, steady_hash(behind.trim_ascii_start())));
->>>>>>> chunk
         }
         if line.len() > whole / 2 {
             inside(line, at, &mut found);
@@ -124,10 +102,6 @@ pub(super) fn borders(
     found
 }
 
-<<<<<<< HEAD
-fn border(at: usize, class: Class, content: &[u8]) -> Border {
-    Border { at, rank: class << 56 | hash(content) >> 8 }
-=======
 fn border(at: usize, class: Class, hash: u64) -> Border {
     Border { at, rank: class << 56 | hash >> 8 }
 }
@@ -150,7 +124,6 @@ fn steady_hash(behind: &[u8]) -> u64 {
         }
     }
     foremost.into_iter().fold(0, |all, hash| all << 14 | hash) << 8
->>>>>>> chunk
 }
 
 fn class_of_prose(before: &str, line: &str) -> Class {
@@ -214,11 +187,7 @@ fn inside(line: &str, start: usize, found: &mut Vec<Border>) {
                 _ => CHARACTER,
             };
             let window = &bytes[at.saturating_sub(WINDOW)..bytes.len().min(at + WINDOW)];
-<<<<<<< HEAD
-            let border = border(start + at, class, window);
-=======
             let border = border(start + at, class, hash(window));
->>>>>>> chunk
             if class != CHARACTER || border.rank.is_multiple_of(THINNING) {
                 found.push(border);
             }

@@ -13,11 +13,7 @@
 //! ```
 //!
 //! **Invariant:** whether a border is a cut depends on the text within `whole` bytes of it (plus [`apart`] for borders
-<<<<<<< HEAD
-//! that are too close to a better one, and plus the place of the stretch's ends), never on the distance to the stretch's
-=======
 //! that are too close to a better one, plus the place of the stretch's ends), never on the distance to the stretch's
->>>>>>> chunk
 //! start; so an edit moves the cuts beside it and no others. No piece is longer than [`HARD_CAP`].
 //!
 //! The rule is the Cartesian tree of the ranks (Vuillemin 1980, "A unifying look at data structures"), cut where a subtree
@@ -141,11 +137,6 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
     for &byte in bytes {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     }
-<<<<<<< HEAD
-    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ (hash >> 31)
-=======
     mix(hash)
 }
 
@@ -154,7 +145,6 @@ pub(super) const fn mix(mut word: u64) -> u64 {
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ (word >> 31)
->>>>>>> chunk
 }
 
 #[cfg(test)]

@@ -1,25 +1,16 @@
 //! The promises of cutting: everything is covered, nothing is too large, an edit moves what it touches.
 
-<<<<<<< HEAD
-=======
 mod files;
 
->>>>>>> chunk
 use super::cut::HARD_CAP;
 use super::*;
 use crate::data::TextHash;
 use crate::rules::Rules;
 use expect_test::{Expect, expect};
-<<<<<<< HEAD
-use proptest::prelude::*;
-use std::collections::BTreeMap;
-use std::fmt::Write;
-=======
 use files::{KINDS, Words, file};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::collections::BTreeMap;
->>>>>>> chunk
 use std::time::Instant;
 
 fn chunks(path: &str, text: &str) -> Vec<TextChunk> {
@@ -56,156 +47,6 @@ fn moved(before: &[TextChunk], after: &[TextChunk]) -> (usize, usize) {
     (sum(-1) as usize, sum(1) as usize)
 }
 
-<<<<<<< HEAD
-/// A small generator with a fixed seed: SplitMix64.
-struct Words(u64);
-
-impl Words {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        super::cut::hash(&self.0.to_le_bytes())
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn word(&mut self) -> &'static str {
-        const WORDS: [&str; 24] = [
-            "entity", "world", "render", "pass", "buffer", "query", "node", "light", "shadow", "mesh", "frame", "task",
-            "system", "index", "spawn", "view", "camera", "asset", "handle", "layer", "vertex", "state", "graph",
-            "time",
-        ];
-        WORDS[self.below(24) as usize]
-    }
-
-    fn sentence(&mut self) -> String {
-        let words: Vec<&str> = (0..4 + self.below(12)).map(|_| self.word()).collect();
-        format!("The {} {}.", words.join(" "), self.below(1000))
-    }
-
-    fn statement(&mut self, indent: usize) -> String {
-        let (a, b, number) = (self.word(), self.word(), self.below(100_000));
-        format!("{:indent$}let {a}_{number} = {b}({number});\n", "")
-    }
-}
-
-fn rust_file(words: &mut Words, items: usize) -> String {
-    let mut text = String::from("//! A file.\n\nuse std::fmt;\nuse std::mem;\n\n");
-    for number in 0..items {
-        let (name, lines) = (words.word(), 1 + words.below(30));
-        match words.below(5) {
-            0 => writeln!(text, "const {}_{number}: u32 = {};", name.to_uppercase(), words.below(99)).unwrap(),
-            1 => {
-                writeln!(text, "\nimpl {name}{number} {{").unwrap();
-                for member in 0..3 {
-                    writeln!(text, "    /// {}\n    fn {name}_{member}(&self) {{", words.sentence()).unwrap();
-                    (0..lines).for_each(|_| text.push_str(&words.statement(8)));
-                    text.push_str("    }\n\n");
-                }
-                text.push_str("}\n\n");
-            }
-            _ => {
-                writeln!(text, "\n/// {}\npub fn {name}_{number}() {{", words.sentence()).unwrap();
-                (0..lines).for_each(|_| text.push_str(&words.statement(4)));
-                text.push_str("}\n\n");
-            }
-        }
-    }
-    text
-}
-
-fn python_file(words: &mut Words, items: usize) -> String {
-    let mut text = String::from("import os\nimport sys\n\n");
-    for number in 0..items {
-        let (name, lines) = (words.word(), 1 + words.below(20));
-        writeln!(text, "def {name}_{number}(x):\n    \"\"\"{}\"\"\"", words.sentence()).unwrap();
-        for _ in 0..lines {
-            writeln!(text, "    {}_{} = {}", words.word(), words.below(9999), words.below(9999)).unwrap();
-        }
-        text.push_str("\n\n");
-    }
-    text
-}
-
-fn cpp_file(words: &mut Words, items: usize) -> String {
-    let mut text = String::from("#pragma once\n#include <vector>\n\nnamespace engine {\n\n");
-    for number in 0..items {
-        let (name, lines) = (words.word(), 1 + words.below(20));
-        if words.below(3) == 0 {
-            writeln!(text, "class {name}{number} {{\npublic:").unwrap();
-            (0..lines).for_each(|n| writeln!(text, "    int {}_{n} = {};", words.word(), words.below(999)).unwrap());
-            text.push_str("};\n\n");
-        } else {
-            writeln!(text, "// {}\nvoid {name}_{number}(int x)\n{{", words.sentence()).unwrap();
-            for _ in 0..lines {
-                writeln!(text, "    {}({});", words.word(), words.below(99_999)).unwrap();
-            }
-            text.push_str("}\n\n");
-        }
-    }
-    text + "}\n"
-}
-
-fn markdown_file(words: &mut Words, items: usize) -> String {
-    let mut text = String::from("# Guide\n\n");
-    for number in 0..items {
-        writeln!(text, "## Section {} {number}\n", words.word()).unwrap();
-        for _ in 0..1 + words.below(6) {
-            for _ in 0..1 + words.below(5) {
-                writeln!(text, "{}", words.sentence()).unwrap();
-            }
-            text.push('\n');
-        }
-        if words.below(4) == 0 {
-            writeln!(text, "```rust\n# not a heading\n{}```\n", words.statement(0)).unwrap();
-        }
-    }
-    text
-}
-
-fn prose_file(words: &mut Words, items: usize) -> String {
-    let mut text = String::new();
-    for _ in 0..items {
-        for _ in 0..1 + words.below(8) {
-            writeln!(text, "{}", words.sentence()).unwrap();
-        }
-        text.push('\n');
-    }
-    text
-}
-
-/// A text of about `items` parts for one of the ways of cutting.
-fn file(path: &str, seed: u64, items: usize) -> String {
-    let words = &mut Words(seed);
-    match path {
-        "a.rs" => rust_file(words, items),
-        "a.py" => python_file(words, items),
-        "a.cpp" => cpp_file(words, items),
-        "a.md" => markdown_file(words, items),
-        "wall.txt" => (0..items * 10).map(|_| words.sentence() + "\n").collect(),
-        "giant.rs" => {
-            let body: String = (0..items * 10).map(|_| words.statement(4)).collect();
-            format!("fn main() {{\n{body}}}\n")
-        }
-        "table.c" => {
-            let rows: String =
-                (0..items * 10).map(|_| format!("    {}, {},\n", words.next(), words.below(9))).collect();
-            format!("static const long table[] = {{\n{rows}}};\n")
-        }
-        "a.json" => {
-            let rows: String =
-                (0..items * 4).map(|n| format!("  \"{}{n}\": {},\n", words.word(), words.below(99_999))).collect();
-            format!("{{\n{rows}  \"end\": 0\n}}\n")
-        }
-        _ => prose_file(words, items),
-    }
-}
-
-const KINDS: [&str; 9] = ["a.rs", "a.py", "a.cpp", "a.md", "a.txt", "wall.txt", "giant.rs", "table.c", "a.json"];
-
-=======
->>>>>>> chunk
 /// Returns `text` with a number in its `index`-th line changed, or nothing if the line has none.
 fn edit(text: &str, index: usize, number: u64) -> Option<String> {
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -217,11 +58,7 @@ fn edit(text: &str, index: usize, number: u64) -> Option<String> {
 }
 
 proptest! {
-<<<<<<< HEAD
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
-=======
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, rng_seed: RngSeed::Fixed(7), ..ProptestConfig::default() })]
->>>>>>> chunk
 
     /// Whatever is written or broken, the text is covered.
     #[test]
@@ -241,20 +78,12 @@ proptest! {
     fn lines_on_top_move_no_other_chunk(kind in 0..KINDS.len(), seed: u64, count in 1_usize..50) {
         let path = KINDS[kind];
         let text = file(path, seed, 100);
-<<<<<<< HEAD
-        let comment = match path { "a.py" => "# x\n", "a.md" | "a.txt" | "wall.txt" | "a.json" => "x\n", _ => "// x\n" };
-        let longer = comment.repeat(count) + "\n" + &text;
-        let (before, after) = (chunks(path, &text), chunks(path, &longer));
-        let (gone, new) = moved(&before, &after);
-        prop_assert!(gone <= 1 && new <= 2, "{path}: {gone} gone, {new} new");
-=======
         let comment = match path { "a.py" => "# x\n", "a.rs" | "a.cpp" | "giant.rs" | "table.c" => "// x\n", _ => "x\n" };
         let longer = comment.repeat(count) + "\n" + &text;
         let (before, after) = (chunks(path, &text), chunks(path, &longer));
         let (gone, new) = moved(&before, &after);
         // The first stretch grows at its head, and may be cut there where its start was too near before.
         prop_assert!(gone <= 2 && new <= 3, "{path}: {gone} gone, {new} new");
->>>>>>> chunk
         for (chunk, shifted) in before.iter().rev().zip(after.iter().rev()).take(before.len() - 2) {
             prop_assert_eq!(&chunk.text, &shifted.text);
             prop_assert_eq!(chunk.chunk.lines.first as usize + count + 1, shifted.chunk.lines.first as usize);
@@ -262,19 +91,6 @@ proptest! {
     }
 }
 
-<<<<<<< HEAD
-/// One changed line changes the chunk it is in, and at most one beside it.
-///
-/// The rare exception is a line whose border was a cut and whose neighbours must be cut anew. Over all kinds of text and
-/// every tenth line it stays under one edit in two hundred, and within three chunks.
-#[test]
-fn one_line_in_four_thousand_changes_two_chunks() {
-    let mut worst = 0;
-    let (mut edits, mut beyond) = (0, 0);
-    for path in KINDS {
-        let mut text = String::new();
-        let mut items = 100;
-=======
 /// One changed line changes the chunk it is in, and at most one beside it, wherever there is structure.
 ///
 /// In text without any (one function, one table, no blank lines) a line whose border is a cut, or becomes one, may have
@@ -284,29 +100,11 @@ fn one_line_in_four_thousand_changes_two_chunks() {
     let (mut edits, mut beyond) = (0, 0);
     for path in KINDS {
         let (mut text, mut items) = (String::new(), 100);
->>>>>>> chunk
         while text.lines().count() < 4_000 {
             text = file(path, 7, items);
             items += items / 2;
         }
         let before = chunks(path, &text);
-<<<<<<< HEAD
-        let mut histogram = BTreeMap::new();
-        for index in (0..4_000).step_by(40) {
-            let Some(changed) = edit(&text, index, index as u64) else { continue };
-            let (gone, new) = moved(&before, &chunks(path, &changed));
-            edits += 1;
-            beyond += usize::from(gone.max(new) > 2);
-            worst = worst.max(gone.max(new));
-            *histogram.entry((gone, new)).or_insert(0) += 1;
-        }
-        eprintln!("{path}: {} chunks of {} bytes, {histogram:?}", before.len(), text.len() / before.len());
-    }
-    assert!(
-        beyond * 200 <= edits && worst <= 3,
-        "{beyond} of {edits} edits move more than two chunks, at most {worst}"
-    );
-=======
         let structured = matches!(path, "a.rs" | "a.py" | "a.cpp" | "a.md");
         let parsed = structured || matches!(path, "giant.rs" | "table.c");
         for index in (0..4_000).step_by(if parsed { 173 } else { 15 }) {
@@ -320,7 +118,6 @@ fn one_line_in_four_thousand_changes_two_chunks() {
         }
     }
     assert!(edits > 800 && beyond * 100 <= edits, "{beyond} of {edits} edits move more than two chunks");
->>>>>>> chunk
 }
 
 #[test]
@@ -354,54 +151,6 @@ fn a_line_that_makes_an_item_too_long_splits_it_in_two() {
     assert_eq!(counts[40], 1, "an item under the limit is whole");
 }
 
-<<<<<<< HEAD
-#[test]
-fn hostile_text_is_cut_in_time() {
-    let size = 1 << 20;
-    let texts = [
-        "{".repeat(size),
-        "#".repeat(size),
-        "x".repeat(size),
-        "\n".repeat(500_000),
-        "a\n".repeat(500_000),
-        "(".repeat(size),
-        "[".repeat(size),
-        "<".repeat(size),
-        "> ".repeat(size / 2),
-        "# a\n".repeat(size / 4),
-        "impl A {\n".repeat(size / 9),
-        "namespace a {".repeat(size / 13),
-        "/*".repeat(size / 2),
-        "\"".repeat(size),
-        "```\n".repeat(size / 4),
-        "#if X\n".repeat(size / 6),
-        "fn a() {}".repeat(size / 9),
-        "- ".repeat(size / 2),
-        "*a_".repeat(size / 3),
-        "[a](".repeat(size / 4),
-        "class A:\n ".repeat(size / 10),
-        "U\u{3000}".repeat(size / 4),
-        "UCLASS(".repeat(size / 7),
-        " ".repeat(size),
-        "ß".repeat(size / 2),
-    ];
-    let mut slowest = (0.0, String::new());
-    for text in texts {
-        for path in ["a.rs", "a.c", "a.cpp", "a.py", "a.md", "a.txt", "a.json"] {
-            let start = Instant::now();
-            let found = chunks(path, &text);
-            let seconds = start.elapsed().as_secs_f64();
-            if seconds > 0.3 {
-                eprintln!("{path} {:?} {seconds:.2}s", text.chars().take(5).collect::<String>());
-            }
-            if seconds > slowest.0 {
-                slowest = (seconds, format!("{path} {:?}", text.chars().take(8).collect::<String>()));
-            }
-            assert!(found.iter().all(|chunk| chunk.text.len() <= HARD_CAP && !chunk.text.trim().is_empty()));
-        }
-    }
-    assert!(slowest.0 < 5.0, "{slowest:?}");
-=======
 /// A mebibyte of the plainest text without structure, and 32 KiB of what grammars find hardest.
 ///
 /// The bounds are far above what a quiet machine takes: they tell quadratic from linear, not fast from slow.
@@ -430,7 +179,6 @@ fn hostile_text_is_cut_in_time() {
             timed(path, part, MEBIBYTE / 32, 10.0);
         }
     }
->>>>>>> chunk
 }
 
 /// Shows each chunk as its lines, symbol, name and the first words of its text.
@@ -439,11 +187,7 @@ fn check(path: &str, text: &str, expected: Expect) {
     for TextChunk { chunk, text } in chunks(path, text) {
         let head: String = text.chars().take(20).collect();
         let (first, last) = (chunk.lines.first, chunk.lines.last);
-<<<<<<< HEAD
-        writeln!(shown, "{first}-{last} {:?} {:?} {head:?}", chunk.symbol, chunk.name).unwrap();
-=======
         shown += &format!("{first}-{last} {:?} {:?} {head:?}\n", chunk.symbol, chunk.name);
->>>>>>> chunk
     }
     expected.assert_eq(&shown);
 }
@@ -509,9 +253,6 @@ impl X {
     fn h() {}
 }
 ";
-<<<<<<< HEAD
-    check("a.rs", text, expect![[r#""#]]);
-=======
     check(
         "a.rs",
         text,
@@ -523,7 +264,6 @@ impl X {
         13-14 "X::h" "fn h()" "    fn h() {}\n}"
     "#]],
     );
->>>>>>> chunk
 }
 
 #[test]
@@ -535,14 +275,6 @@ fn a_long_item_continues_under_its_symbol_alone() {
         "a.rs",
         &text,
         expect![[r#"
-<<<<<<< HEAD
-        1-26 "World::spawn" "pub fn spawn(&mut self, n: u32)" "impl World {\n    pub"
-        27-70 "World::spawn" "World::spawn" "        let mesh_822"
-        71-88 "World::spawn" "World::spawn" "        let graph_37"
-        89-107 "World::spawn" "World::spawn" "        let query_68"
-        108-154 "World::spawn" "World::spawn" "        let spawn_42"
-    "#]],
-=======
             1-13 "World::spawn" "pub fn spawn(&mut self, n: u32)" "impl World {\n    pub"
             14-67 "World::spawn" "World::spawn" "        let frame_17"
             68-79 "World::spawn" "World::spawn" "        let frame_55"
@@ -550,7 +282,6 @@ fn a_long_item_continues_under_its_symbol_alone() {
             89-100 "World::spawn" "World::spawn" "        let query_68"
             101-154 "World::spawn" "World::spawn" "        let query_63"
         "#]],
->>>>>>> chunk
     );
 }
 
@@ -563,11 +294,7 @@ fn corpus() {
     let mut folders = vec![std::path::PathBuf::from(root)];
     let mut totals: BTreeMap<String, (usize, usize, usize, f64)> = BTreeMap::new();
     while let Some(folder) = folders.pop() {
-<<<<<<< HEAD
-        for entry in std::fs::read_dir(folder).unwrap().flatten() {
-=======
         for entry in std::fs::read_dir(folder).expect("the folder can be read").flatten() {
->>>>>>> chunk
             let path = entry.path();
             if path.is_dir() && !path.is_symlink() {
                 folders.push(path);

@@ -25,8 +25,6 @@ enum Order {
     Big,
 }
 
-<<<<<<< HEAD
-=======
 impl Order {
     fn unit(self, bytes: [u8; 2]) -> u16 {
         match self {
@@ -36,7 +34,6 @@ impl Order {
     }
 }
 
->>>>>>> chunk
 /// Returns the text that `bytes` encode.
 pub(super) fn decode(bytes: &[u8]) -> Result<String, SkipReason> {
     let text = match bytes {
@@ -133,21 +130,6 @@ fn wide_without_mark(bytes: &[u8]) -> Option<String> {
         return None;
     }
     let window = &bytes[..bytes.len().min(BINARY_WINDOW)];
-<<<<<<< HEAD
-    let at = |parity: usize| window.iter().skip(parity).step_by(2).filter(|&&byte| byte == 0).count();
-    let (first, second) = (at(0), at(1));
-    // The high bytes of European text are NUL, and no low byte is; either half must stand out by far.
-    let (encoding, high) = match (first, second) {
-        (first, second) if second > 20 * first => (UTF_16LE, second),
-        (first, second) if first > 20 * second => (UTF_16BE, first),
-        _ => return None,
-    };
-    let narrow_units = high * 10 >= window.len() / 2 * 4;
-    // Text in other scripts has few NULs; then its bytes must not read as ASCII text that merely holds a NUL.
-    let printable = window.iter().filter(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()).count();
-    let ascii_with_a_nul = printable * 4 >= (window.len() - first - second) * 3;
-    if !narrow_units && ascii_with_a_nul {
-=======
     let units = |order: Order| window.as_chunks().0.iter().map(move |unit| order.unit(*unit));
     let usual = |order: Order| units(order).filter(|unit| is_usual(*unit)).count();
     let (order, encoding) = match (usual(Order::Little), usual(Order::Big)) {
@@ -161,21 +143,17 @@ fn wide_without_mark(bytes: &[u8]) -> Option<String> {
     let printable = window.iter().filter(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()).count();
     let zeros = window.iter().filter(|byte| **byte == 0).count();
     if !narrow_units && printable * 4 >= (window.len() - zeros) * 3 {
->>>>>>> chunk
         return None;
     }
     let text = encoding.decode_without_bom_handling_and_without_replacement(bytes)?;
     is_plausible(&text).then(|| text.into_owned())
 }
 
-<<<<<<< HEAD
-=======
 /// Says whether a UTF-16 unit is ASCII, or punctuation of Chinese and Japanese: what any text has some of.
 fn is_usual(unit: u16) -> bool {
     matches!(unit, 0x0A | 0x20..=0x7E | 0x3001 | 0x3002 | 0xFF0C)
 }
 
->>>>>>> chunk
 /// Says whether every character is one that text has; the sign that a guessed width was right.
 fn is_plausible(text: &str) -> bool {
     let private = |character: char| matches!(u32::from(character), 0xE000..=0xF8FF | 0xF_0000.. | 0xFFFE | 0xFFFF);

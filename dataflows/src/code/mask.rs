@@ -154,23 +154,10 @@ mod tests {
 
     #[test]
     fn macros_become_comments_of_their_length() {
-<<<<<<< HEAD
-        check(
-            "UCLASS(meta=(A=\")\"))\nclass X_API A {};",
-            "/*                */\nclass /*_*/ A {};".replace("/*_*/", "/* */").as_str(),
-        );
-        check("class FORCEINLINE Foo {};", "class /*       */ Foo {};");
-        check("class FOO {};", "class FOO {};");
-        check(
-            "UPROPERTY(\n  X)\nint a;",
-            "/*        \n */\nint a;".replace(" */", "  */").replacen("  */", "  */", 1).as_str(),
-        );
-=======
         check("UCLASS(meta=(A=\")\"))\nclass X_API A {};", "/*                */\nclass /* */ A {};");
         check("class FORCEINLINE Foo {};", "class /*       */ Foo {};");
         check("UPROPERTY(\n  X)\nint a;", "/*        \n  */\nint a;");
         check("class FOO {};", "class FOO {};");
->>>>>>> chunk
     }
 
     #[test]

@@ -50,13 +50,9 @@ pub(super) fn declaration(slice: &str) -> String {
         line.push(character);
         characters += 1;
     }
-<<<<<<< HEAD
-    line.truncate(line.trim_end_matches(|end: char| end.is_whitespace() || matches!(end, '{' | ';' | '=' | ':')).len());
-=======
     line.truncate(
         line.trim_end_matches(|end: char| end.is_whitespace() || matches!(end, '{' | ';' | '=' | ':' | '\\')).len(),
     );
->>>>>>> chunk
     line
 }
 

@@ -182,11 +182,7 @@ int global = 3;
         2 Header "vm" "struct vm"
         3 Minor of "" "u32" "typedef unsigned int u32"
         4 Item "run" "static int *run(struct vm *vm, const char *code)"
-<<<<<<< HEAD
-        8 Item "SWAP" "#define SWAP(a, b) \\"
-=======
         8 Item "SWAP" "#define SWAP(a, b)"
->>>>>>> chunk
         11 Minor of "" "global" "int global"
     "##]],
     );
@@ -220,9 +216,6 @@ async def main(): ...
 if __name__ == '__main__':
     main()
 ";
-<<<<<<< HEAD
-    check("python", text, expect![[r#""#]]);
-=======
     check(
         "python",
         text,
@@ -241,7 +234,6 @@ if __name__ == '__main__':
         23 Minor of "" "" ""
     "#]],
     );
->>>>>>> chunk
 }
 
 #[test]

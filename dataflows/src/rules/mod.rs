@@ -30,7 +30,6 @@ const BUILT_IN: &str = include_str!("../../pipelines/built-in.toml");
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct RuleId(u16);
 
-<<<<<<< HEAD
 impl RuleId {
     /// Returns the rule's place, counted from 0.
     #[must_use]
@@ -39,8 +38,6 @@ impl RuleId {
     }
 }
 
-=======
->>>>>>> chunk
 /// Every rule, in the order in which they are tried.
 ///
 /// ```
@@ -64,14 +61,11 @@ pub struct Rules {
 }
 
 impl Rules {
-<<<<<<< HEAD
     /// Returns the ids of all rules, in the order in which they are tried.
     pub fn ids(&self) -> impl Iterator<Item = RuleId> + use<> {
         (0..u16::try_from(self.rules.len()).unwrap_or(u16::MAX)).map(RuleId)
     }
 
-=======
->>>>>>> chunk
     /// Returns the rules that hold without a configuration.
     #[must_use]
     pub fn built_in() -> Self {
