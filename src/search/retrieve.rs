@@ -17,7 +17,7 @@ use crate::store::Layout;
 use dataflows::data::DocumentPath;
 use dataflows::embed::Embedder;
 use roaring::RoaringBitmap;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use snapshots::{Ordinal, VersionId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -187,9 +187,10 @@ impl Searcher {
             Mode::Bm25 => None,
             Mode::Hybrid | Mode::Vector => self.model.embed_query(&request.query)?,
         };
-        let narrowed = filter.map(|filter| &view.entries & filter);
-        let alive = narrowed.as_ref().unwrap_or(&view.entries);
-        let mut depth = DEPTH.max(k.saturating_mul(4));
+        let alive = filter.unwrap_or(&view.entries);
+        let mut depth = DEPTH;
+        let mut found: Vec<Found> = Vec::new();
+        let mut seen = FxHashSet::default();
         loop {
             let bm25 = match request.mode {
                 Mode::Vector => Vec::new(),
@@ -200,14 +201,16 @@ impl Searcher {
                 None => Vec::new(),
             };
             let exhausted = bm25.len() < depth && near.len() < depth;
-            let found = match request.mode {
+            let deeper = match request.mode {
                 Mode::Bm25 => single(&bm25, |found, ranked| found.bm25 = Some(ranked)),
                 Mode::Vector => single(&near, |found, ranked| found.vector = Some(ranked)),
                 Mode::Hybrid => self.fused(&bm25, &near),
             };
-            // In a fused list, only as many as one index was asked for are known to be in their final order.
+            // Deeper lists would fuse into another order; what is found already keeps its place, so that a larger k only
+            // adds to what a smaller one gave.
+            found.extend(deeper.into_iter().filter(|deeper| seen.insert(deeper.ordinal)));
             let kept = self.thin_out(&found, request, k)?;
-            if kept.len() >= k || exhausted || depth >= view.entries.len() as usize {
+            if kept.len() >= k || exhausted {
                 return self.hits(at, &kept, request, k);
             }
             depth = depth.saturating_mul(4);
@@ -234,7 +237,7 @@ impl Searcher {
     /// Keeps the first k that a document may still give; with `fold`, the same text counts once.
     fn thin_out(&self, found: &[Found], request: &Request, k: usize) -> Result<Vec<Found>, SearchError> {
         let mut of_document: FxHashMap<DocumentPath, usize> = FxHashMap::default();
-        let mut texts = rustc_hash::FxHashSet::default();
+        let mut texts = FxHashSet::default();
         let mut kept = Vec::new();
         for found in found {
             let entry = self.reader.catalogue().entry(found.ordinal)?.entry;

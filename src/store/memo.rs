@@ -26,8 +26,9 @@ use serde::de::DeserializeOwned;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Pending bytes beyond which a put writes them out at once, outside any publish: bounds memory in a first load.
-const PENDING_BYTES: usize = 48 << 20;
+/// Pending bytes beyond which a put writes them out at once, outside any publish. It bounds memory in a first load twice:
+/// the results that wait, and the pages of the transaction that writes them, which LMDB keeps for the next one.
+const PENDING_BYTES: usize = 8 << 20;
 /// Texts from this size on are compressed: below, the frame costs more than it saves.
 const COMPRESS_BYTES: usize = 512;
 /// The largest text that is unpacked; the largest honest one is bounded by the rules' `max_bytes`.

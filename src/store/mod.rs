@@ -136,6 +136,14 @@ impl Database {
         Ok(WriteTransaction(self.tables.write()?))
     }
 
+    /// Returns the bytes of the pages that each table takes.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn table_bytes(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
+        self.tables.table_bytes()
+    }
+
     /// Returns the bytes of the database's file that hold data.
     ///
     /// # Errors

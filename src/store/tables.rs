@@ -11,7 +11,10 @@ use heed::types::Bytes;
 use heed::{EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Address space set aside for the map. The file grows only with what is written; the space costs nothing until then, and
 /// a map that is never grown while in use needs no agreement between processes.
@@ -31,9 +34,24 @@ pub(super) struct Table {
     rows: Rows,
 }
 
-/// The open environment and its tables.
+/// The open environment and its tables; clones share both.
 #[derive(Clone)]
-pub(super) struct Tables {
+pub(super) struct Tables(Arc<Opened>);
+
+/// LMDB must not be opened twice by one process: its locks are those of the process. So whoever opens a store that is open
+/// here already, a searcher beside a tracker say, gets the same environment.
+static OPEN: Mutex<BTreeMap<PathBuf, Weak<Opened>>> = Mutex::new(BTreeMap::new());
+
+impl Deref for Tables {
+    type Target = Opened;
+
+    fn deref(&self) -> &Opened {
+        &self.0
+    }
+}
+
+/// What is open.
+pub(super) struct Opened {
     env: Env,
     /// `DocumentId` → `Cleaned`.
     pub(super) cleaned: Table,
@@ -66,6 +84,24 @@ pub(super) struct Tables {
 impl Tables {
     /// Opens the environment in `folder`; a writer makes what is missing.
     pub(super) fn open(folder: &Path, writer: bool) -> Result<Self, StoreError> {
+        let real = folder.canonicalize().map_err(|source| StoreError::Io {
+            attempt: "open the database in",
+            path: folder.to_owned(),
+            source,
+        })?;
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(opened) = open.get(&real).and_then(Weak::upgrade) {
+            return Ok(Self(opened));
+        }
+        let opened = Arc::new(Opened::open(&real, writer)?);
+        open.retain(|_, opened| opened.strong_count() > 0);
+        open.insert(real, Arc::downgrade(&opened));
+        Ok(Self(opened))
+    }
+}
+
+impl Opened {
+    fn open(folder: &Path, writer: bool) -> Result<Self, StoreError> {
         let failed = |source| StoreError::Database { attempt: "open", source };
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.map_size(MAP_BYTES).max_dbs(MAX_TABLES).max_readers(MAX_READERS);
@@ -92,7 +128,7 @@ impl Tables {
             };
             Ok(Table { name, rows })
         };
-        let tables = Self {
+        let opened = Self {
             cleaned: open("cleaned")?,
             texts: open("texts")?,
             chunks: open("chunks")?,
@@ -114,7 +150,7 @@ impl Tables {
             (None, Some(read)) => read.commit().map_err(failed)?,
             (None, None) => {}
         }
-        Ok(tables)
+        Ok(opened)
     }
 
     /// Begins a read transaction: a view of one moment, cheap, to be kept for moments only.
@@ -125,6 +161,34 @@ impl Tables {
     /// Begins the write transaction; waits while another thread has one.
     pub(super) fn write(&self) -> Result<RwTxn<'_>, StoreError> {
         self.env.write_txn().map_err(|source| StoreError::Database { attempt: "begin to write", source })
+    }
+
+    /// Returns the bytes of the pages that each table takes.
+    pub(super) fn table_bytes(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "measure a table", source };
+        let txn = self.read()?;
+        let all = [
+            self.cleaned,
+            self.texts,
+            self.chunks,
+            self.cards,
+            self.vectors,
+            self.entries,
+            self.entry_ids,
+            self.documents,
+            self.document_ids,
+            self.document_paths,
+            self.sources,
+            self.views,
+            self.receipts,
+        ];
+        all.iter()
+            .map(|table| {
+                let stat = table.rows.stat(&txn).map_err(failed)?;
+                let pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
+                Ok((table.name, (pages * stat.page_size as usize) as u64))
+            })
+            .collect()
     }
 
     /// Returns the bytes of the file.

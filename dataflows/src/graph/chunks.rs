@@ -87,6 +87,7 @@ impl Task<(ChunkingId, TextHash, RuleId)> for ChunkTask {
     }
 
     fn batch(&self) -> usize {
-        4
+        // Parsing is the longest work of a small epoch; one text a call spreads it over all threads.
+        1
     }
 }

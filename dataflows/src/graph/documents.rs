@@ -176,6 +176,6 @@ impl Task<(DocumentId, ContentId, RuleId)> for CleanTask {
     }
 
     fn batch(&self) -> usize {
-        8
+        4
     }
 }

@@ -35,6 +35,9 @@ use rustc_hash::FxHashMap;
 use snapshots::{Archive, Bitmaps, Ordinal, OrdinalCounter, SourceId, VersionId, ViewId};
 use std::time::Instant;
 
+/// Entries that one transaction of the catalogue takes at the most.
+const TRANSACTION_ROWS: usize = 8192;
+
 /// Everything that a publish writes to; there is one a store.
 pub struct IndexWriter {
     database: Database,
@@ -137,9 +140,8 @@ impl IndexWriter {
             heads.push(alive);
         }
         self.write_indexes(&mut batch)?;
-        let mut transaction = self.database.write()?;
+        let mut transaction = self.write_catalogue(&batch)?;
         self.memo.flush(&mut transaction)?;
-        self.write_catalogue(&batch, &mut transaction)?;
         let plan = self.plan(&epochs, heads, &batch, started)?;
         for published in &plan.published {
             self.catalogue.put_receipt(&mut transaction, published.epoch, &published.receipt)?;
@@ -260,13 +262,22 @@ impl IndexWriter {
         Ok(self.lexical.commit(self.next_entry.used())?)
     }
 
-    fn write_catalogue(&self, batch: &Batch, to: &mut WriteTransaction<'_>) -> Result<(), ApplyError> {
-        for (ordinal, record) in &batch.entries {
-            self.catalogue.put_entry(to, *ordinal, record)?;
+    /// Writes the catalogue's rows; returns the transaction that holds the last of them.
+    ///
+    /// A first load goes in several transactions, whose pages would stay in memory otherwise: without a version in the log
+    /// their rows are orphans like any other.
+    fn write_catalogue(&self, batch: &Batch) -> Result<WriteTransaction<'_>, ApplyError> {
+        let mut transaction = self.database.write()?;
+        for (index, (ordinal, record)) in batch.entries.iter().enumerate() {
+            if index > 0 && index % TRANSACTION_ROWS == 0 {
+                transaction.commit()?;
+                transaction = self.database.write()?;
+            }
+            self.catalogue.put_entry(&mut transaction, *ordinal, record)?;
         }
         for (document, ordinal) in &batch.documents {
-            self.catalogue.put_document(to, *ordinal, document)?;
+            self.catalogue.put_document(&mut transaction, *ordinal, document)?;
         }
-        Ok(())
+        Ok(transaction)
     }
 }

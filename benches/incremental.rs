@@ -1,0 +1,228 @@
+//! How fast is the main job on a real engine repository: first load, a commit while live, backfill, a start with nothing
+//! to do, memory, queries, and what a commit adds to the store?
+//!
+//! `TIDEMILL_BENCH_REPO=/path/to/engine.git cargo bench --bench incremental` measures on that repository (it is cloned,
+//! never written to); `TIDEMILL_BENCH_COMMITS` says how many commits of backfill (500). Without a repository a small
+//! generated one is used: a smoke test whose figures mean nothing.
+//!
+//! The figures are of whole processes, from the outside: the program is started as a user starts it. Latency runs from
+//! the moment the ref is renamed into place to the moment the flushed line of the epoch is read.
+
+mod support;
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Machine, Repository, median, percentile};
+use tidemill::search::{Mode, Request, Searcher};
+use tidemill::store::{Database, Layout};
+
+/// Commits that arrive one by one while the tracker is live.
+const LIVE_COMMITS: usize = 20;
+/// How often each question is asked.
+const ROUNDS: usize = 20;
+
+const QUESTIONS: [&str; 20] = [
+    "how to spawn a camera entity",
+    "insert component into world",
+    "system ordering before after",
+    "render graph node",
+    "asset loader async",
+    "transform propagation hierarchy",
+    "query filter with without changed",
+    "shader material bind group",
+    "window resize event",
+    "animation clip blend",
+    "ui layout flex node",
+    "text font atlas",
+    "mesh vertex attribute",
+    "scene serialization reflect",
+    "gamepad input axis",
+    "commands despawn children",
+    "light shadow cascade",
+    "schedule run condition state",
+    "audio playback sink",
+    "World::spawn",
+];
+
+fn main() {
+    let folder = tempfile::tempdir().expect("a folder for temporary files can be made");
+    let repository = Repository::for_bench(folder.path());
+    println!("{}", Machine::describe(&repository));
+    println!("\n| what | figure |\n|---|---|");
+    first_load(&repository, folder.path());
+    live(&repository, folder.path());
+    backfill(&repository, folder.path());
+}
+
+fn row(what: &str, figure: impl AsRef<str>) {
+    println!("| {what} | {} |", figure.as_ref());
+}
+
+fn track(repository: &Repository, data: &Path, flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidemill"));
+    command.arg("track").arg(repository.path()).arg("--data").arg(data).arg("--json").args(flags);
+    command.stdout(Stdio::piped()).stderr(Stdio::inherit());
+    command
+}
+
+/// Runs to the end; returns the seconds it took and the lines it printed.
+fn run(mut command: Command) -> (f64, Vec<Value>) {
+    let started = Instant::now();
+    let output = command.output().expect("the program starts");
+    assert!(output.status.success(), "the program fails: {}", output.status);
+    let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let lines = lines.map(|line| serde_json::from_slice(line).expect("every line is JSON")).collect();
+    (started.elapsed().as_secs_f64(), lines)
+}
+
+fn first_load(repository: &Repository, folder: &Path) {
+    let mut loads = Vec::new();
+    let mut starts = Vec::new();
+    for round in 0..3 {
+        let data = folder.join(format!("load-{round}"));
+        loads.push(run(track(repository, &data, &["--once"])).0);
+        let (seconds, lines) = run(track(repository, &data, &["--once"]));
+        assert_eq!(lines.len(), 1, "a start on an unchanged head prints its summary only");
+        starts.push(seconds);
+        if round == 2 {
+            queries(&data);
+        }
+    }
+    row("first load, head only (median of 3)", format!("{:.2} s", median(&mut loads)));
+    row("start on an unchanged head (median of 3)", format!("{:.2} s", median(&mut starts)));
+}
+
+fn queries(data: &Path) {
+    let searcher = Searcher::open(&Layout::new(data)).expect("the store was just written");
+    let entries = searcher.reader().catalogue().next_entry().expect("the store can be read");
+    for mode in [Mode::Bm25, Mode::Vector, Mode::Hybrid] {
+        let mut times = Vec::new();
+        for round in 0..=ROUNDS {
+            for question in QUESTIONS {
+                let request = Request { mode, ..Request::new(question) };
+                let answer = searcher.search(&request).expect("the question can be answered");
+                // The first round fills caches: it is what a start costs and not what a question costs.
+                if round > 0 {
+                    times.push(answer.took.as_secs_f64() * 1000.0);
+                }
+            }
+        }
+        let (p50, p99) = (percentile(&mut times, 0.50), percentile(&mut times, 0.99));
+        row(
+            &format!("query in process, {}, {entries} entries", mode.as_str()),
+            format!("p50 {p50:.2} ms, p99 {p99:.2} ms"),
+        );
+    }
+}
+
+/// A tracker that runs, and the lines it prints.
+struct Live {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Live {
+    fn start(repository: &Repository, data: &Path) -> Self {
+        let mut child = track(repository, data, &[]).spawn().expect("the program starts");
+        let lines = BufReader::new(child.stdout.take().expect("its output is piped"));
+        Self { child, lines }
+    }
+
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).expect("the program prints");
+        serde_json::from_str(&line).expect("every line is JSON")
+    }
+
+    /// Returns a figure of the process in MB, from the kernel.
+    fn memory(&self, name: &str) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        line.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok()).map_or(f64::NAN, |kb| kb / 1000.0)
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn live(repository: &Repository, folder: &Path) {
+    let commits = repository.first_parents(LIVE_COMMITS + 1);
+    let (start, arriving) = commits.split_first().expect("the repository has commits");
+    repository.move_head(start);
+    let mut live = Live::start(repository, &folder.join("live"));
+    live.next();
+    std::thread::sleep(Duration::from_millis(500));
+    let mut latencies = Vec::new();
+    for commit in arriving {
+        let written = repository.move_head(commit);
+        let line = live.next();
+        latencies.push(written.elapsed().as_secs_f64() * 1000.0);
+        assert_eq!(line["commit"].as_str(), Some(commit.as_str()), "the line is that of the commit that arrived");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let (p50, p95) = (percentile(&mut latencies, 0.50), percentile(&mut latencies, 0.95));
+    row(
+        &format!("from the ref being written to the flushed line, live, {LIVE_COMMITS} commits"),
+        format!("p50 {p50:.0} ms, p95 {p95:.0} ms"),
+    );
+    let (now, anonymous, peak) = (live.memory("VmRSS"), live.memory("RssAnon"), live.memory("VmHWM"));
+    row(
+        "resident memory while live, in the process that did the first load",
+        format!("{now:.0} MB ({anonymous:.0} MB of it anonymous; peak {peak:.0} MB)"),
+    );
+}
+
+fn backfill(repository: &Repository, folder: &Path) {
+    let commits: usize = std::env::var("TIDEMILL_BENCH_COMMITS").ok().and_then(|n| n.parse().ok()).unwrap_or(500);
+    let history = repository.first_parents(commits + 1);
+    let (oldest, newest) = (&history[0], &history[history.len() - 1]);
+    let data = folder.join("backfill");
+    repository.move_head(oldest);
+    let (load, _) = run(track(repository, &data, &["--once"]));
+    let before = stored_bytes(&data);
+    repository.move_head(newest);
+    let (seconds, lines) = run(track(repository, &data, &["--once"]));
+    let epochs = (lines.len() - 1).max(1) as f64;
+    let after = stored_bytes(&data);
+    row(
+        &format!("{epochs} commits, a snapshot each, after a first load of {load:.1} s"),
+        format!("{:.1} ms a commit", seconds * 1000.0 / epochs),
+    );
+    let inserted: u64 = lines.iter().filter_map(|line| line["work"]["inserted"].as_u64()).sum();
+    let grown: Vec<(&str, f64)> = after
+        .iter()
+        .map(|(part, bytes)| {
+            let earlier = before.iter().find(|(known, _)| known == part).map_or(0, |(_, bytes)| *bytes);
+            (*part, bytes.saturating_sub(earlier) as f64 / epochs / 1000.0)
+        })
+        .collect();
+    let is_content = |part: &str| matches!(part, "texts" | "vectors" | "vector files");
+    let counted: f64 = grown.iter().filter(|(part, _)| !is_content(part)).map(|(_, grown)| grown).sum();
+    row(
+        &format!(
+            "store growth a commit (mean of {:.1} new entries), texts and vectors left out",
+            inserted as f64 / epochs
+        ),
+        format!("{counted:.1} KB"),
+    );
+    let parts: Vec<String> =
+        grown.iter().filter(|(_, grown)| *grown >= 0.05).map(|(part, grown)| format!("{part} {grown:.1}")).collect();
+    row("… by part, in KB a commit", parts.join(", "));
+}
+
+/// Returns the bytes of every part of a store.
+fn stored_bytes(data: &Path) -> Vec<(&'static str, u64)> {
+    let database = Database::open_reader(&Layout::new(data)).expect("the store was just written");
+    let mut parts = database.table_bytes().expect("the store can be read");
+    parts.push(("lexical index", support::folder_bytes(&data.join("lexical"))));
+    parts.push(("vector files", support::folder_bytes(&data.join("vectors"))));
+    parts.push(("version log", support::folder_bytes(&data.join("versions"))));
+    parts
+}

@@ -1,0 +1,118 @@
+//! What benches share: the repository that is measured on, the machine's name, and the order of figures.
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// A bare clone that a bench may move about.
+pub(crate) struct Repository {
+    path: PathBuf,
+    origin: String,
+    head: String,
+}
+
+impl Repository {
+    /// Clones the repository that `TIDEMILL_BENCH_REPO` names into `folder`, or generates a small one there.
+    pub(crate) fn for_bench(folder: &Path) -> Self {
+        let path = folder.join("bench.git");
+        let origin = match std::env::var("TIDEMILL_BENCH_REPO") {
+            Ok(origin) => origin,
+            Err(_) => {
+                let generated = folder.join("generated");
+                generate(&generated);
+                generated.to_string_lossy().into_owned()
+            }
+        };
+        git(folder, &["clone", "--quiet", "--bare", "--shared", &origin, "bench.git"]);
+        let head = git(&path, &["rev-parse", "HEAD"]);
+        Self { path, origin, head }
+    }
+
+    /// Returns where the clone is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the last `number` first-parent commits of the head that was cloned, oldest first.
+    pub(crate) fn first_parents(&self, number: usize) -> Vec<String> {
+        let listed = git(&self.path, &["rev-list", "--first-parent", "-n", &number.to_string(), &self.head]);
+        listed.lines().rev().map(str::to_owned).collect()
+    }
+
+    /// Moves the branch that HEAD names as git does, by a rename; returns the moment before it.
+    pub(crate) fn move_head(&self, commit: &str) -> Instant {
+        let branch = git(&self.path, &["symbolic-ref", "HEAD"]);
+        let (lock, target) = (self.path.join(format!("{branch}.lock")), self.path.join(&branch));
+        std::fs::create_dir_all(target.parent().expect("a ref stands in a folder")).expect("the clone can be written");
+        std::fs::write(&lock, format!("{commit}\n")).expect("the clone can be written");
+        let before = Instant::now();
+        std::fs::rename(&lock, &target).expect("the clone can be written");
+        before
+    }
+}
+
+/// The machine and the code that figures belong to.
+pub(crate) struct Machine;
+
+impl Machine {
+    /// Returns one line with all that a figure must be quoted with.
+    pub(crate) fn describe(repository: &Repository) -> String {
+        let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let cpu =
+            cpu.lines().find_map(|line| line.strip_prefix("model name\t: ")).unwrap_or("unknown processor").to_owned();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let commit = git(root, &["rev-parse", "--short=10", "HEAD"]);
+        let corpus = Path::new(&repository.origin)
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        format!("tidemill {commit}; {cpu}, {cores} cores; corpus {corpus} at {}", &repository.head[..10])
+    }
+}
+
+/// Returns the middle of some figures.
+pub(crate) fn median(figures: &mut [f64]) -> f64 {
+    percentile(figures, 0.5)
+}
+
+/// Returns the figure below which this share of them lies.
+pub(crate) fn percentile(figures: &mut [f64], share: f64) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[((figures.len() - 1) as f64 * share).round() as usize]
+}
+
+/// Returns the bytes of all files below a folder.
+pub(crate) fn folder_bytes(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => folder_bytes(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let identity = ["-c", "user.name=bench", "-c", "user.email=bench@localhost"];
+    let output =
+        Command::new("git").arg("-C").arg(folder).args(identity).args(arguments).output().expect("git is installed");
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// Makes a repository of thirty commits over forty small files: enough to see that a bench runs.
+fn generate(folder: &Path) {
+    std::fs::create_dir_all(folder.join("src")).expect("the folder can be made");
+    git(folder, &["init", "--quiet", "--initial-branch=main", "."]);
+    for commit in 0..30 {
+        for file in (0..40).filter(|file| commit == 0 || file % 10 == commit % 10) {
+            let functions = (0..8).map(|n| {
+                let version = if n == commit % 8 { commit } else { 0 };
+                format!("/// Spawns the camera number {n} of file {file}.\npub fn spawn_camera_{file}_{n}(world: &mut World) -> u32 {{\n    world.spawn({version})\n}}\n\n")
+            });
+            std::fs::write(folder.join(format!("src/file_{file}.rs")), functions.collect::<String>())
+                .expect("the file can be written");
+        }
+        git(folder, &["add", "--all"]);
+        git(folder, &["commit", "--quiet", "--allow-empty", "-m", &format!("commit {commit}")]);
+    }
+}
