@@ -15,6 +15,7 @@
 //! The memo trait has no errors, since a stage could do nothing about them; the first failure is kept and stops the next
 //! publish ([`StoreMemo::check`]).
 
+use super::packing::{Head, PackedCard, pack_card, pack_chunks, pack_text, unpack_chunks, unpack_text};
 use super::tables::{Table, Tables};
 use super::{StoreError, WriteTransaction};
 use dataflows::data::{Card, CardHash, ChunkingId, Cleaned, DocumentId, EmbedId, Fingerprint, TextHash};
@@ -29,14 +30,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 /// Pending bytes beyond which a put writes them out at once, outside any publish. It bounds memory in a first load twice:
 /// the results that wait, and the pages of the transaction that writes them, which LMDB keeps for the next one.
 const PENDING_BYTES: usize = 8 << 20;
-/// Texts from this size on are compressed: below, the frame costs more than it saves.
-const COMPRESS_BYTES: usize = 512;
-/// The largest text that is unpacked; the largest honest one is bounded by the rules' `max_bytes`.
-const TEXT_LIMIT: usize = 256 << 20;
-
-const RAW: u8 = 0;
-const ZSTD: u8 = 1;
-
 /// Results of all stages, and the vectors of one model.
 #[derive(Clone)]
 pub struct StoreMemo(Arc<Shared>);
@@ -221,13 +214,13 @@ impl Memo for StoreMemo {
         let tables = &self.0.tables;
         self.or_fail(tables.read().and_then(|txn| {
             let packed = tables.texts.bytes(&txn, &hash.to_bytes())?;
-            packed.map(|packed| unpack(packed).ok_or_else(|| tables.texts.lost(hash))).transpose()
+            packed.map(|packed| unpack_text(packed).ok_or_else(|| tables.texts.lost(hash))).transpose()
         }))
     }
 
     fn chunks(&self, id: ChunkingId) -> Option<Arc<Chunked>> {
         let found = self.read().find(|generation| &generation.chunks, &id).cloned();
-        found.or_else(|| self.stored(&self.0.tables.chunks, &id.to_bytes()).map(Arc::new))
+        found.or_else(|| self.or_fail(self.0.stored_chunks(id)).map(Arc::new))
     }
 
     fn put_chunks(&self, id: ChunkingId, chunked: Chunked, texts: Vec<(TextHash, String)>, keep: Keep) {
@@ -245,7 +238,7 @@ impl Memo for StoreMemo {
 
     fn card(&self, hash: CardHash) -> Option<Card> {
         let found = self.read().find(|generation| &generation.cards, &hash).cloned();
-        found.or_else(|| self.stored(&self.0.tables.cards, &hash.to_bytes()))
+        found.or_else(|| self.or_fail(self.0.stored_card(hash)))
     }
 
     fn put_card(&self, hash: CardHash, card: &Card) {
@@ -299,20 +292,48 @@ impl Generation {
 }
 
 impl Shared {
+    fn stored_chunks(&self, id: ChunkingId) -> Result<Option<Chunked>, StoreError> {
+        let txn = self.tables.read()?;
+        let Some(packed) = self.tables.chunks.get(&txn, &id.to_bytes())? else { return Ok(None) };
+        unpack_chunks(packed, |hash| self.head(&txn, &hash.to_bytes())).map(Some)
+    }
+
+    fn stored_card(&self, hash: CardHash) -> Result<Option<Card>, StoreError> {
+        let txn = self.tables.read()?;
+        let Some(packed) = self.tables.cards.get::<PackedCard>(&txn, &hash.to_bytes())? else { return Ok(None) };
+        let head = self.head(&txn, &packed.head())?;
+        Ok(Some(packed.unpack(head)))
+    }
+
+    fn head(&self, txn: &heed::RoTxn<'_>, key: &[u8; 16]) -> Result<Head, StoreError> {
+        self.tables.heads.get(txn, key)?.ok_or_else(|| self.tables.heads.lost(Fingerprint::from_bytes(*key)))
+    }
+
     /// Writes a generation, each table in the order of its keys, which spares the database half of its page splits.
     fn write_out(&self, generation: &Generation, txn: &mut heed::RwTxn<'_>) -> Result<(), StoreError> {
         let tables = &self.tables;
+        let mut heads: FxHashMap<Fingerprint, Head> = FxHashMap::default();
         for (id, cleaned) in sorted(&generation.cleaned) {
             tables.cleaned.put(txn, &id.to_bytes(), cleaned)?;
         }
         for (hash, text) in sorted(&generation.texts) {
-            tables.texts.put_bytes(txn, &hash.to_bytes(), &pack(text))?;
+            tables.texts.put_bytes(txn, &hash.to_bytes(), &pack_text(text))?;
         }
         for (id, chunked) in sorted(&generation.chunks) {
-            tables.chunks.put(txn, &id.to_bytes(), chunked.as_ref())?;
+            let packed = pack_chunks(chunked, |hash, head| {
+                heads.insert(hash, head);
+            });
+            tables.chunks.put(txn, &id.to_bytes(), &packed)?;
         }
         for (hash, card) in sorted(&generation.cards) {
-            tables.cards.put(txn, &hash.to_bytes(), card)?;
+            let (packed, head_hash, head) = pack_card(card);
+            heads.insert(head_hash, head);
+            tables.cards.put(txn, &hash.to_bytes(), &packed)?;
+        }
+        for (hash, head) in sorted(&heads) {
+            if tables.heads.bytes(txn, &hash.to_bytes())?.is_none() {
+                tables.heads.put(txn, &hash.to_bytes(), head)?;
+            }
         }
         for (id, embedded) in sorted(&generation.embedded) {
             let components = match embedded {
@@ -350,32 +371,6 @@ fn embedded_from(bytes: &[u8]) -> Option<Embedded> {
     Vector::from_components(components).ok().map(Embedded::Vector)
 }
 
-/// Packs a text: its size and its compressed bytes where that is smaller, else the bytes themselves.
-fn pack(text: &str) -> Vec<u8> {
-    if text.len() >= COMPRESS_BYTES
-        && let Ok(packed) = zstd::bulk::compress(text.as_bytes(), 1)
-        && packed.len() + 5 < text.len()
-    {
-        let size = u32::try_from(text.len()).unwrap_or(u32::MAX);
-        return [&[ZSTD][..], &size.to_le_bytes(), &packed].concat();
-    }
-    [&[RAW], text.as_bytes()].concat()
-}
-
-/// Returns the text that [`pack`] packed.
-fn unpack(packed: &[u8]) -> Option<String> {
-    let bytes = match packed.split_first()? {
-        (&RAW, bytes) => bytes.to_vec(),
-        (&ZSTD, rest) => {
-            let (size, bytes) = rest.split_first_chunk::<4>()?;
-            let size = u32::from_le_bytes(*size) as usize;
-            zstd::bulk::decompress(bytes, size.min(TEXT_LIMIT)).ok()?
-        }
-        _ => return None,
-    };
-    String::from_utf8(bytes).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -387,14 +382,6 @@ mod tests {
 
     fn id(n: u64) -> ChunkingId {
         ChunkingId::from_words([n, 0])
-    }
-
-    #[test]
-    fn texts_come_back_whatever_their_size() {
-        for text in ["", "short", &"long enough to be packed ".repeat(100), &"世界".repeat(500)] {
-            assert_eq!(unpack(&pack(text)).unwrap(), text);
-        }
-        assert!(unpack(&[]).is_none() && unpack(&[9, 1]).is_none() && unpack(&[ZSTD, 255, 255, 255, 255, 1]).is_none());
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod catalogue;
 mod codec;
 mod layout;
 mod memo;
+mod packing;
 mod tables;
 
 pub use catalogue::{Catalogue, EntryRecord, Receipt, SourceKind, SourceRecord, ViewRecord};

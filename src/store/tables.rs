@@ -57,9 +57,11 @@ pub(super) struct Opened {
     pub(super) cleaned: Table,
     /// `TextHash` → text, packed where that makes it smaller.
     pub(super) texts: Table,
-    /// `ChunkingId` → `Chunked`.
+    /// `ChunkingId` → chunk list, its heads and texts by hash.
     pub(super) chunks: Table,
-    /// `CardHash` → `Card`.
+    /// hash → what chunks and cards are called.
+    pub(super) heads: Table,
+    /// `CardHash` → card, its head by hash.
     pub(super) cards: Table,
     /// model, card, text → components, none for a text without a vector.
     pub(super) vectors: Table,
@@ -132,6 +134,7 @@ impl Opened {
             cleaned: open("cleaned")?,
             texts: open("texts")?,
             chunks: open("chunks")?,
+            heads: open("heads")?,
             cards: open("cards")?,
             vectors: open("vectors")?,
             entries: open("entries")?,
@@ -171,6 +174,7 @@ impl Opened {
             self.cleaned,
             self.texts,
             self.chunks,
+            self.heads,
             self.cards,
             self.vectors,
             self.entries,
