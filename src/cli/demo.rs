@@ -172,7 +172,7 @@ fn show_snapshots(searcher: &Searcher, versions: &[Version], summary: &Summary) 
     for version in &versions[hidden..] {
         let receipt = searcher.reader().catalogue().receipt(version.epoch)?.unwrap_or_default();
         line(format!(
-            "   {}  {:>6} entries (+{} -{})  from {} new, {} changed, {} removed files; {} texts embedded",
+            "   {}  {:>6} entries (+{} -{})  from {} new, {} changed, {} removed files; texts embedded: {}",
             short(&version.commit),
             version.statistics.live_entries,
             version.entries.inserted,
