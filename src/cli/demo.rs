@@ -2,19 +2,30 @@
 //!
 //! In: the repository that the program is run in. Out: its history tracked, a question answered now and as of an older
 //! commit, and the receipt of the work. Run again, it continues where it was.
+//!
+//! **Invariant:** everything it prints is read back from the store, through the same calls as the other commands; the
+//! commands that show the same stand beside it.
 
-use super::output::{line, short};
+use super::output::{json_line, line, short};
+use super::search::{answer_line, show};
 use super::track::{Report, track};
 use super::{Global, Outcome};
 use crate::config::{Backfill, Config, SourceConfig};
-use crate::search::{Request, Searcher};
-use crate::serve::wire::WorkCounts;
+use crate::search::{Answer, Request, Searcher, Selected};
+use crate::serve::wire::{Summary, SummaryLine, WorkCounts};
+use crate::watch::git::GitSource;
 use anyhow::{Context, Result};
 use clap::Args;
-use std::path::PathBuf;
+use snapshots::Version;
+use std::path::{Path, PathBuf};
 
 /// How many commits before the head get snapshots.
 const COMMITS: usize = 50;
+/// How many of the newest snapshots are shown.
+const SHOWN_SNAPSHOTS: usize = 5;
+/// How many hits are shown, and of each so many lines.
+const SHOWN_HITS: usize = 3;
+const SHOWN_LINES: usize = 4;
 
 #[derive(Args, Debug)]
 pub(super) struct DemoArgs {
@@ -28,59 +39,211 @@ pub(super) struct DemoArgs {
 
 /// Runs `demo`.
 pub(super) fn run(global: &Global, args: &DemoArgs) -> Result<Outcome> {
-    let repository = args.repository.to_string_lossy().into_owned();
-    line(format!("1. track {repository}: its head and {COMMITS} commits before it, a snapshot each"))?;
+    check_history(&args.repository)?;
+    let name = name_of(&args.repository);
+    if !global.json {
+        line(format!("1. track {name}: its head and up to {COMMITS} commits before it, a snapshot each"))?;
+    }
     let source = SourceConfig {
-        path: repository,
-        name: Some("demo".to_owned()),
+        path: args.repository.to_string_lossy().into_owned(),
+        name: Some(name.clone()),
         refs: Vec::new(),
         backfill: Some(Backfill::Commits(COMMITS)),
         poll_seconds: None,
     };
     let config = Config { sources: vec![source], ..global.config()? };
-    let report = Report::new(global, true);
+    let report = Report::of_progress(global);
     let summary = track(global.layout(), config, report.clone(), true)?;
     report.finish();
-    line(format!("   {} epochs published in {:.1} s", summary.epochs, summary.seconds))?;
 
     let searcher = Searcher::open(&global.layout())?;
-    let versions = searcher.reader().with_archive(|archive| archive.versions().to_vec());
-    let newest = searcher.revisions().select(searcher.reader(), Some("demo"), None, None)?;
+    let newest = searcher.revisions().select(searcher.reader(), Some(&name), None, None)?;
     let newest = newest.first().context("the demo's repository has no version")?;
-    line("")?;
-    line(format!("2. search \"{}\" as of now, {}", args.query, short(&newest.commit)))?;
-    let request = Request { source: Some("demo".to_owned()), k: 3, ..Request::new(&args.query) };
-    super::search::show(&searcher.search(&request)?, false)?;
+    let line_of_commits = line_to(&searcher, newest)?;
+    let now = Request { source: Some(name), k: SHOWN_HITS, ..Request::new(&args.query) };
+    let answer = searcher.search(&now)?;
+    let older = telling(&searcher, &now, &answer, &line_of_commits)?;
 
-    let older =
-        versions.iter().filter(|version| version.source == newest.source && version.statistics.live_entries > 0);
-    let older: Vec<_> = older.collect();
-    let older = older.get(older.len() / 2).context("the demo's repository has no older version")?;
+    if global.json {
+        json_line(&SummaryLine { summary })?;
+        json_line(&answer_line(&searcher, &now, answer))?;
+        if let Some((_, then, answer)) = older {
+            json_line(&answer_line(&searcher, &then, answer))?;
+        }
+        return Ok(Outcome::Done);
+    }
+    show_snapshots(&searcher, &line_of_commits, &summary)?;
     line("")?;
-    line(format!(
-        "3. the same question as of an older commit, {}: --at {}",
-        short(&older.commit),
-        short(&older.commit)
-    ))?;
-    let request = Request { at: Some(older.commit.to_string()), ..request };
-    super::search::show(&searcher.search(&request)?, false)?;
+    line(format!("2. search it now:  tidemill search \"{}\" -k {SHOWN_HITS}", args.query))?;
+    show(&answer, false, SHOWN_LINES)?;
+    line("")?;
+    match older {
+        Some((older, _, answer)) => {
+            let at = short(&older.commit);
+            line(format!(
+                "3. search it as of an older commit:  tidemill search \"{}\" -k {SHOWN_HITS} --at {at}",
+                args.query
+            ))?;
+            show(&answer, false, SHOWN_LINES)?;
+            let delta = searcher.reader().with_archive(|archive| archive.diff(older.id, newest.version))?;
+            line(format!(
+                "since then {} entries came and {} went:  tidemill snapshots diff {at} {}",
+                delta.inserted.len(),
+                delta.retracted.len(),
+                short(&newest.commit)
+            ))?;
+        }
+        None => line("3. there is one commit only, so there is no older one to ask")?,
+    }
+    line("")?;
+    show_receipt(&searcher, &summary)?;
+    Ok(Outcome::Done)
+}
 
-    line("")?;
-    line("4. the receipt of the work")?;
+/// Refuses a folder without history, with what to do about it.
+fn check_history(path: &Path) -> Result<()> {
+    let git = GitSource::open(path)
+        .context("the demo tracks a git repository with its history; clone this project with git, or name a repository: `tidemill demo PATH`")?;
+    let Some(head) = git.heads(&[])?.heads.first().map(|head| head.commit.id) else { return Ok(()) };
+    let newest = git.first_parents(head, |_| false, Some(2))?;
+    let is_cut = newest.len() == 1 && newest.iter().any(|commit| commit.first_parent.is_some());
+    anyhow::ensure!(
+        !is_cut,
+        "{} is a shallow clone of one commit, and the demo shows a history; fetch it with `git fetch --unshallow`",
+        path.display()
+    );
+    Ok(())
+}
+
+/// Returns what the repository is called: the last part of its path.
+fn name_of(path: &Path) -> String {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let name = path.file_name().map_or_else(|| "demo".into(), |name| name.to_string_lossy());
+    name.strip_suffix(".git").filter(|name| !name.is_empty()).unwrap_or(&name).to_owned()
+}
+
+/// Returns the snapshots on the line of first parents that ends at `newest`, oldest first, at most those that the demo
+/// asks for.
+fn line_to(searcher: &Searcher, newest: &Selected) -> Result<Vec<Version>> {
+    let mut versions = searcher.reader().with_archive(|archive| {
+        let parent = |version: &Version| archive.version(archive.by_commit(version.source, version.parent?)?).cloned();
+        std::iter::successors(archive.version(newest.version).cloned(), parent).take(COMMITS + 1).collect::<Vec<_>>()
+    });
+    versions.reverse();
+    anyhow::ensure!(!versions.is_empty(), "the demo's repository has no version");
+    Ok(versions)
+}
+
+/// Returns an older commit with its answer: of a few, the first that answers
+/// otherwise than now, else the one half-way back.
+fn telling<'v>(
+    searcher: &Searcher,
+    now: &Request,
+    answer: &Answer,
+    versions: &'v [Version],
+) -> Result<Option<(&'v Version, Request, Answer)>> {
+    let places = |answer: &Answer| -> Vec<_> {
+        answer.hits.iter().map(|hit| (hit.path.clone(), hit.lines, hit.text.clone())).collect()
+    };
+    let mut found: Option<(&Version, Request, Answer)> = None;
+    for quarter in [2, 3, 1, 0] {
+        let older = &versions[versions.len() * quarter / 4];
+        if Some(&older.commit) == versions.last().map(|newest| &newest.commit) {
+            continue;
+        }
+        let then = Request { at: Some(older.commit.to_string()), ..now.clone() };
+        let earlier = searcher.search(&then)?;
+        let differs = places(&earlier) != places(answer);
+        if differs || found.is_none() {
+            found = Some((older, then, earlier));
+        }
+        if differs {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn show_snapshots(searcher: &Searcher, versions: &[Version], summary: &Summary) -> Result<()> {
+    let hidden = versions.len().saturating_sub(SHOWN_SNAPSHOTS);
+    if hidden > 0 {
+        line(format!("   … {hidden} older snapshots:  tidemill snapshots"))?;
+    }
+    for version in &versions[hidden..] {
+        let receipt = searcher.reader().catalogue().receipt(version.epoch)?.unwrap_or_default();
+        line(format!(
+            "   {}  {:>6} entries (+{} -{})  from {} new, {} changed, {} removed files; texts embedded: {}",
+            short(&version.commit),
+            version.statistics.live_entries,
+            version.entries.inserted,
+            version.entries.retracted,
+            receipt.added,
+            receipt.changed,
+            receipt.removed,
+            receipt.embedded,
+        ))?;
+    }
+    if summary.epochs == 0 {
+        return line(format!("   every commit has its snapshot already: no work, {:.1} s", summary.seconds));
+    }
+    line(format!("   {} snapshots made in {:.1} s", summary.epochs, summary.seconds))
+}
+
+fn show_receipt(searcher: &Searcher, summary: &Summary) -> Result<()> {
     let mut work = WorkCounts::default();
     searcher.reader().catalogue().receipts()?.iter().for_each(|receipt| work.add(receipt));
+    line("4. the receipt of the work:  tidemill status")?;
     line(format!(
-        "   this run: {} epochs, {} texts embedded, {} entries inserted, {} retracted",
-        summary.epochs, summary.embedded, summary.inserted, summary.retracted
+        "   this run: {} texts embedded, {} entries inserted, {} retracted",
+        summary.embedded, summary.inserted, summary.retracted
     ))?;
     line(format!(
-        "   in all: {} snapshots; {} contents cleaned, {} texts cut, {} embedded, {} answers from the memo",
-        versions.len(),
-        work.cleaned,
-        work.chunked,
-        work.embedded,
-        work.cache_hits
+        "   in all:   {} contents cleaned, {} texts cut, {} embedded, each of them once; {} answers from the memo",
+        work.cleaned, work.chunked, work.embedded, work.cache_hits
     ))?;
-    line("   run it again: an unchanged head costs no work")?;
-    Ok(Outcome::Done)
+    line("   run it again: it continues, and an unchanged head costs no work")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn git(folder: &Path, arguments: &[&str]) {
+        let done = Command::new("git")
+            .current_dir(folder)
+            .args(["-c", "user.name=A", "-c", "user.email=a@example.org"])
+            .args(arguments)
+            .envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")])
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    #[test]
+    fn a_folder_without_history_is_refused_with_the_next_step() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let refusal = |path: &Path| check_history(path).unwrap_err().to_string();
+        assert!(refusal(folder.path()).contains("clone this project with git"));
+        git(folder.path(), &["init", "-q", "-b", "main", "repo"]);
+        for message in ["one", "two"] {
+            git(&path("repo"), &["commit", "-q", "--allow-empty", "-m", message]);
+        }
+        check_history(&path("repo")).unwrap();
+        let url = format!("file://{}", path("repo").display());
+        git(folder.path(), &["clone", "-q", "--depth", "1", &url, "one"]);
+        assert!(refusal(&path("one")).contains("git fetch --unshallow"));
+        git(folder.path(), &["clone", "-q", "--depth", "2", &url, "two"]);
+        check_history(&path("two")).unwrap();
+    }
+
+    #[test]
+    fn a_repository_is_called_by_the_last_part_of_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, name) in [("engine.git", "engine"), ("engine", "engine"), (".git", ".git")] {
+            std::fs::create_dir(folder.path().join(path)).unwrap();
+            assert_eq!(name_of(&folder.path().join(path)), name);
+        }
+    }
 }

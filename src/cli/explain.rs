@@ -3,6 +3,7 @@
 //! In: a path. Out: its rule, what became of it, its chunks with the commits that brought them.
 
 use super::output::{json_line, line, short};
+use super::search::shorten;
 use super::{Global, Outcome};
 use crate::search::{Searcher, Selected, document_of, introduced, placed_entries};
 use crate::serve::wire::{WirePath, non_empty};
@@ -121,8 +122,9 @@ fn show(explanation: &Explanation) -> Result<()> {
     }
     for chunk in chunks {
         let what = chunk.symbol.as_deref().or(chunk.name.as_deref()).unwrap_or("");
-        let since = chunk.introduced_in.as_deref().unwrap_or("unknown");
-        line(format!("  lines {}-{}  {what}  vector {}  since {since}", chunk.lines[0], chunk.lines[1], chunk.vector))?;
+        let what = if what.is_empty() { String::new() } else { format!("  {what}") };
+        let since = chunk.introduced_in.as_deref().map_or_else(|| "unknown".to_owned(), shorten);
+        line(format!("  lines {}-{}{what}  vector {}  since {since}", chunk.lines[0], chunk.lines[1], chunk.vector))?;
     }
     Ok(())
 }

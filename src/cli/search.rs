@@ -61,12 +61,17 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<Outcome> {
     let searcher = Searcher::open(&global.layout())?;
     let answer = searcher.search(&request)?;
     if global.json {
-        let at = answer.at.iter().map(|selected| At::new(selected, lag(&searcher, selected))).collect();
-        json_line(&SearchAnswer::new(&request.query, request.mode.as_str(), answer, at))?;
+        json_line(&answer_line(&searcher, &request, answer))?;
     } else {
-        show(&answer, args.explain)?;
+        show(&answer, args.explain, SHOWN_LINES)?;
     }
     Ok(Outcome::Done)
+}
+
+/// Returns the JSON line of an answer.
+pub(super) fn answer_line(searcher: &Searcher, request: &Request, answer: Answer) -> SearchAnswer {
+    let at = answer.at.iter().map(|selected| At::new(selected, lag(searcher, selected))).collect();
+    SearchAnswer::new(&request.query, request.mode.as_str(), answer, at)
 }
 
 /// Returns for how many milliseconds the source has had a commit that the version searched does not have.
@@ -84,8 +89,8 @@ fn lag(searcher: &Searcher, selected: &Selected) -> u64 {
     behind().unwrap_or(0)
 }
 
-/// Prints an answer for people.
-pub(super) fn show(answer: &Answer, explain: bool) -> Result<()> {
+/// Prints an answer for people, with the first `lines` lines of each hit.
+pub(super) fn show(answer: &Answer, explain: bool, lines: usize) -> Result<()> {
     for at in &answer.at {
         line(format!("as of {} {} {}", at.source_name, at.view.as_deref().unwrap_or(""), short(&at.commit)))?;
     }
@@ -104,7 +109,7 @@ pub(super) fn show(answer: &Answer, explain: bool) -> Result<()> {
         for path in hit.paths.iter().skip(1) {
             line(format!("     also {path}"))?;
         }
-        for text in hit.text.lines().take(SHOWN_LINES) {
+        for text in hit.text.lines().take(lines) {
             line(format!("     {text}"))?;
         }
     }
@@ -115,12 +120,14 @@ pub(super) fn show(answer: &Answer, explain: bool) -> Result<()> {
 fn headline(hit: &Hit) -> String {
     let lines = hit.lines.map_or_else(String::new, |lines| format!(":{}-{}", lines.first, lines.last));
     let symbol = if hit.card.symbol.is_empty() { &hit.card.name } else { &hit.card.symbol };
+    let symbol = if symbol.is_empty() { String::new() } else { format!("  {symbol}") };
     let introduced =
         hit.introduced_in.map_or_else(String::new, |commit| format!("  since {}", shorten(&commit.to_string())));
-    format!("{:>3}. {}{lines}  {symbol}{introduced}", hit.rank, hit.path)
+    format!("{:>3}. {}{lines}{symbol}{introduced}", hit.rank, hit.path)
 }
 
-fn shorten(commit: &str) -> String {
+/// Returns the commit that introduced an entry, for people.
+pub(super) fn shorten(commit: &str) -> String {
     match commit.strip_prefix("before:") {
         Some(commit) => format!("before {}", short(&commit)),
         None => short(&commit),

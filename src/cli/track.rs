@@ -142,22 +142,18 @@ struct Shared {
 }
 
 impl Report {
+    /// Shows a line an epoch, or on a terminal, where the work has an end, how far it is.
     pub(super) fn new(global: &Global, once: bool) -> Self {
-        let wants_progress = once && !global.quiet && !global.json && output::is_terminal();
-        let progress = wants_progress.then(|| {
-            let bar = ProgressBar::new_spinner();
-            bar.set_style(ProgressStyle::default_spinner());
-            bar.enable_steady_tick(Duration::from_millis(120));
-            bar.set_message("reading");
-            bar
-        });
-        Self(Arc::new(Shared {
-            json: global.json,
-            quiet: global.quiet,
-            summary: Mutex::default(),
-            failure: Mutex::default(),
-            progress,
-        }))
+        Self::with(global.json, global.quiet, progress(global, once))
+    }
+
+    /// Shows no line an epoch but in JSON, for a command that says in its own words what was published.
+    pub(super) fn of_progress(global: &Global) -> Self {
+        Self::with(global.json, true, progress(global, true))
+    }
+
+    fn with(json: bool, quiet: bool, progress: Option<ProgressBar>) -> Self {
+        Self(Arc::new(Shared { json, quiet, summary: Mutex::default(), failure: Mutex::default(), progress }))
     }
 
     fn on_published(&self) -> OnPublished {
@@ -219,4 +215,16 @@ impl Report {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Returns the sign of life that a terminal shows while work with an end goes on.
+fn progress(global: &Global, once: bool) -> Option<ProgressBar> {
+    let wanted = once && !global.quiet && !global.json && output::is_terminal();
+    wanted.then(|| {
+        let bar = ProgressBar::new_spinner();
+        bar.set_style(ProgressStyle::default_spinner());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        bar.set_message("reading");
+        bar
+    })
 }
