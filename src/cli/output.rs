@@ -34,7 +34,7 @@ pub(super) fn safe(text: &str) -> String {
 pub(super) fn one_line(error: &anyhow::Error) -> String {
     let mut said = String::new();
     for cause in error.chain() {
-        let text = safe(&cause.to_string().replace('\n', " "));
+        let text = safe(&cause.to_string().split_whitespace().collect::<Vec<_>>().join(" "));
         if !said.contains(&text) {
             if !said.is_empty() {
                 said.push_str(": ");

@@ -93,24 +93,9 @@ impl GitTracker {
         }
     }
 
-    /// Returns the heads that are tracked: the branch that HEAD names first, then other branches, then tags.
+    /// Returns the heads that are tracked, as [`heads_of`] does.
     pub(super) fn heads(&self) -> Result<Vec<Head>, EngineError> {
-        let mut heads = self.source.heads(&self.patterns)?;
-        for (reference, why) in &heads.broken {
-            tracing::warn!("{}: cannot read {reference}: {why}", self.name);
-        }
-        let first = self.source.head_branch()?;
-        heads.heads.sort_by_key(|head| (head.is_tag, Some(&head.reference) != first.as_ref(), head.reference.clone()));
-        if heads.heads.is_empty() {
-            return match self.source.head()? {
-                HeadState::Unborn(branch) if self.patterns.is_empty() => {
-                    Err(EngineError::Unborn { source_name: self.name.clone(), branch })
-                }
-                _ if self.patterns.is_empty() => Ok(Vec::new()),
-                _ => Err(EngineError::NoRefs { source_name: self.name.clone() }),
-            };
-        }
-        Ok(heads.heads)
+        heads_of(&self.source, &self.patterns, &self.name)
     }
 
     /// Plans everything that leads from what was taken so far to where the refs stand.
@@ -277,6 +262,26 @@ impl GitTracker {
         }
         Ok(())
     }
+}
+
+/// Returns the heads that patterns match: the branch that HEAD names first, then other branches, then tags.
+pub(super) fn heads_of(source: &GitSource, patterns: &[RefPattern], name: &str) -> Result<Vec<Head>, EngineError> {
+    let mut heads = source.heads(patterns)?;
+    for (reference, why) in &heads.broken {
+        tracing::warn!("{name}: cannot read {reference}: {why}");
+    }
+    let first = source.head_branch()?;
+    heads.heads.sort_by_key(|head| (head.is_tag, Some(&head.reference) != first.as_ref(), head.reference.clone()));
+    if heads.heads.is_empty() {
+        return match source.head()? {
+            HeadState::Unborn(branch) if patterns.is_empty() => {
+                Err(EngineError::Unborn { source_name: name.to_owned(), branch })
+            }
+            _ if patterns.is_empty() => Ok(Vec::new()),
+            _ => Err(EngineError::NoRefs { source_name: name.to_owned() }),
+        };
+    }
+    Ok(heads.heads)
 }
 
 /// A plan in the making.

@@ -2,12 +2,13 @@
 //!
 //! In: configured sources and an open archive. Out: tracked sources, and what the graph must be told first.
 //!
-//! **Invariant:** nothing is written before every source was found, so a mistyped path leaves no empty store behind.
+//! **Invariant:** nothing is written before every source was found, and the refs that are wanted in it, so a mistyped
+//! path or pattern leaves no empty store behind.
 
 use super::EngineError;
 use super::contents::AllContents;
 use super::directory::{DIRECTORY_VIEW, DirectoryTracker};
-use super::git::{GitTracker, GitView, ViewNumbers};
+use super::git::{GitTracker, GitView, ViewNumbers, heads_of};
 use super::recover::{Registry, arrivals, files_of, source_record};
 use super::tracker::Source;
 use crate::config::{Backfill, SourceConfig};
@@ -75,6 +76,12 @@ impl Opened {
             Some(stem) if !stem.is_empty() => stem.to_owned(),
             _ => last.into_owned(),
         });
+        if let OpenedKind::Git(source, patterns, backfill, _) = &kind {
+            heads_of(source, patterns, &name)?;
+            if let Some(Backfill::From(revision)) = backfill {
+                source.resolve(revision)?;
+            }
+        }
         Ok(Self { name, poll, kind })
     }
 

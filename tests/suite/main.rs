@@ -1,3 +1,15 @@
 //! Laws across modules, as one fast binary.
+//!
+//! Start with [`locality`], which is the promise. `TIDEMILL_HEAVY=1` looks at many more random histories.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where something does not hold")]
+
+mod commands;
+mod directory;
 mod graph;
+mod layering;
+mod locality;
+mod rebuilt;
+mod receipts;
+mod support;
+mod whole;

@@ -105,7 +105,7 @@ pub enum GitError {
         source: globset::Error,
     },
     /// Nothing answers to a revision.
-    #[error("no commit, branch or tag is called {rev:?}")]
+    #[error("no commit, branch or tag is called {rev:?}; `git log`, `git branch -a` and `git tag` list what there is")]
     NoRevision {
         /// What was asked for.
         rev: String,

@@ -1,0 +1,27 @@
+//! What the laws are tested with: real repositories, trackers in process, and pictures of what a store answers.
+//!
+//! In: edits. Out: everything that a version answers, in a form that two stores can be compared by.
+//! **Invariant:** nothing here depends on the machine, the clock or the git configuration: identities, dates and seeds
+//! are fixed, and every test has folders of its own.
+
+mod history;
+mod picture;
+mod program;
+mod repository;
+mod store;
+
+pub(crate) use history::{History, Step, steps};
+pub(crate) use picture::Picture;
+pub(crate) use program::{Live, Program};
+pub(crate) use repository::{Repository, Tree, content_id, files, tree};
+pub(crate) use store::{Running, Store, git, work};
+
+use proptest::test_runner::{Config, RngSeed};
+
+/// Returns the settings of a property test: so many cases, the same in every run; with `TIDEMILL_HEAVY=1` thirty times
+/// as many, others in every run.
+pub(crate) fn cases(cases: u32) -> Config {
+    let heavy = std::env::var_os("TIDEMILL_HEAVY").is_some_and(|value| value == "1");
+    let (cases, rng_seed) = if heavy { (cases * 30, RngSeed::Random) } else { (cases, RngSeed::Fixed(20)) };
+    Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: 200, ..Config::default() }
+}
