@@ -106,7 +106,8 @@ impl GitTracker {
             let view = match self.views.get(&head.view) {
                 Some(view) => *view,
                 None => {
-                    let view = GitView { id: numbers.view(self.id, &head.view)?, at: None, in_graph: false };
+                    let at = self.earlier_name(head, &heads).and_then(|view| view.at);
+                    let view = GitView { id: numbers.view(self.id, &head.view)?, at, in_graph: false };
                     self.views.insert(head.view.clone(), view);
                     view
                 }
@@ -155,6 +156,15 @@ impl GitTracker {
     /// Notes that a whole plan was taken: what `--backfill` asked for is there, from now on the refs alone decide.
     pub(super) fn caught_up(&mut self) {
         self.backfill = None;
+    }
+
+    /// Returns the view under which a branch was known before a tag of its name came or went, which renames the view:
+    /// the branch goes on from where that one stood, so that none of its commits is passed over.
+    fn earlier_name(&self, head: &Head, heads: &[Head]) -> Option<&GitView> {
+        let short = head.reference.strip_prefix("refs/heads/")?;
+        let full = format!("heads/{short}");
+        let is_free = |name: &&str| heads.iter().all(|other| other.view != *name);
+        [short, full.as_str()].into_iter().filter(is_free).find_map(|name| self.views.get(name))
     }
 
     fn plan_branch(&self, head: &Head, mut view: GitView, plan: &mut Plan) -> Result<(), EngineError> {
