@@ -1,19 +1,18 @@
-//! The command line as scripts see it: fields of JSON, exit statuses, one-line errors, signals.
+//! The command line as scripts see it: the fields of JSON, flags and exit statuses.
 //!
 //! Whole binaries run against real repositories; what they say is compared with what the git program says.
 
-use crate::support::{Live, Program, Repository, Tree, tree};
+use crate::support::{Program, Repository, Tree, tree};
 use serde_json::Value;
 use snapshots::CommitId;
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::BTreeSet;
 
 const LIBRARY: &str =
     "/// Spawns an entity.\npub fn spawn_entity(world: &mut World) -> Entity {\n    world.spawn()\n}\n";
 const GUIDE: &str = "# Guide\n\nHow an entity is spawned.\n";
 
 /// Three commits: two files, one changed, one more and one gone.
-fn three_commits() -> (Repository, [CommitId; 3]) {
+pub(crate) fn three_commits() -> (Repository, [CommitId; 3]) {
     let repository = Repository::new();
     let first = repository.commit(&tree([("src/lib.rs", LIBRARY), ("docs/guide.md", GUIDE)]));
     let changed = LIBRARY.replace("world.spawn()", "world.spawn_empty()");
@@ -22,25 +21,17 @@ fn three_commits() -> (Repository, [CommitId; 3]) {
     (repository, [first, second, third])
 }
 
-fn path(repository: &Repository) -> &str {
-    repository.path().to_str().unwrap()
-}
-
 /// Fails unless an object has exactly these fields.
 fn fields(value: &Value, expected: &[&str]) {
     let found: BTreeSet<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(found, expected.iter().copied().collect(), "{value}");
 }
 
-fn git_text(repository: &Repository, arguments: &[&str]) -> String {
-    String::from_utf8(repository.git(arguments)).unwrap().trim().to_owned()
-}
-
 #[test]
 fn track_prints_a_line_an_epoch_and_a_summary() {
     let (repository, commits) = three_commits();
     let program = Program::new();
-    let lines = program.json(&["track", path(&repository), "--once", "--json", "--backfill", "all"]);
+    let lines = program.json(&["track", repository.name(), "--once", "--json", "--backfill", "all"]);
     let (summary, epochs) = lines.split_last().unwrap();
     assert_eq!(epochs.len(), 3);
     for (number, (epoch, commit)) in epochs.iter().zip(commits).enumerate() {
@@ -66,7 +57,7 @@ fn track_prints_a_line_an_epoch_and_a_summary() {
         assert_eq!(epoch["commit"], commit.to_string());
         let parent = number.checked_sub(1).map(|before| commits[before].to_string());
         assert_eq!(epoch["parent"].as_str().map(str::to_owned), parent);
-        let seconds: i64 = git_text(&repository, &["show", "-s", "--format=%ct", &commit.to_string()]).parse().unwrap();
+        let seconds: i64 = repository.git_text(&["show", "-s", "--format=%ct", &commit.to_string()]).parse().unwrap();
         assert_eq!(epoch["time"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap().as_second(), seconds);
         fields(&epoch["documents"], &["added", "changed", "removed"]);
         fields(&epoch["work"], &["cleaned", "chunked", "embedded", "inserted", "retracted", "cache_hits", "faults"]);
@@ -90,7 +81,7 @@ fn track_prints_a_line_an_epoch_and_a_summary() {
         assert_eq!(summary[key], epochs.iter().map(|epoch| work(epoch, key)).sum::<u64>(), "{key}");
     }
 
-    let again = program.json(&["track", path(&repository), "--once", "--json"]);
+    let again = program.json(&["track", repository.name(), "--once", "--json"]);
     assert_eq!(again.len(), 1, "an unchanged head prints no line: {again:?}");
     assert_eq!(again[0]["summary"]["epochs"], 0);
 }
@@ -99,7 +90,7 @@ fn track_prints_a_line_an_epoch_and_a_summary() {
 fn search_answers_with_hits_and_where_they_come_from() {
     let (repository, [first, second, third]) = three_commits();
     let program = Program::new();
-    program.json(&["track", path(&repository), "--once", "--json", "--backfill", "2"]);
+    program.json(&["track", repository.name(), "--once", "--json", "--backfill", "2"]);
     let answer = &program.json(&["search", "spawn entity", "--json"])[0];
     fields(answer, &["query", "mode", "at", "exact", "took_ms", "hits"]);
     assert_eq!(
@@ -155,7 +146,7 @@ fn search_answers_with_hits_and_where_they_come_from() {
 fn snapshots_dump_and_status_have_the_fields_that_scripts_rely_on() {
     let (repository, commits) = three_commits();
     let program = Program::new();
-    let tracked = program.json(&["track", path(&repository), "--once", "--json", "--backfill", "all"]);
+    let tracked = program.json(&["track", repository.name(), "--once", "--json", "--backfill", "all"]);
     let list = program.json(&["snapshots", "list", "--json"]);
     assert_eq!(list.len(), 3);
     for (snapshot, (epoch, commit)) in list.iter().zip(tracked.iter().zip(commits)) {
@@ -223,7 +214,7 @@ fn skipped_files_are_counted_by_reason() {
     files.insert(b"huge.txt".to_vec(), b"many words\n".repeat(200_000));
     repository.commit(&files);
     let program = Program::new();
-    program.json(&["track", path(&repository), "--once", "--json"]);
+    program.json(&["track", repository.name(), "--once", "--json"]);
     let status = &program.json(&["status", "--json"])[0]["sources"][0];
     assert_eq!(status["documents"], 1);
     assert_eq!(status["skipped"], serde_json::json!({"binary": 1, "symlink": 1, "too-large": 1}));
@@ -234,7 +225,7 @@ fn skipped_files_are_counted_by_reason() {
 fn global_flags_stand_before_or_behind_the_command() {
     let (repository, _) = three_commits();
     let program = Program::new();
-    let source = path(&repository);
+    let source = repository.name();
     program.json(&["--json", "--data", "one", "track", source, "--once"]);
     program.json(&["track", source, "--once", "--data", "one", "--json"]);
     let before = program.run(&["--json", "--data", "one", "dump"]);
@@ -266,121 +257,6 @@ fn wrong_usage_is_two_and_help_is_a_result() {
 }
 
 #[test]
-fn without_a_store_every_question_says_how_to_make_one() {
-    let program = Program::new();
-    for command in [&["search", "x"][..], &["status"], &["dump"], &["snapshots"], &["explain", "a.rs"]] {
-        program.refuses(command, &["no store", "tidemill track"]);
-        program.refuses(&[command, &["--json"]].concat(), &["no store", "tidemill track"]);
-    }
-    assert!(!program.store().exists(), "a question makes no store");
-}
-
-#[test]
-fn a_source_that_cannot_be_tracked_leaves_no_store_behind() {
-    let program = Program::new();
-    std::fs::create_dir(program.folder().join("plain")).unwrap();
-    std::fs::write(program.folder().join("plain/a.txt"), "words\n").unwrap();
-    let unborn = Repository::new();
-    let (repository, _) = three_commits();
-    let inside = repository.path().join("refs");
-    let once = |source: &str, more: &[&str], words: &[&str]| {
-        program.refuses(&[&["track", source, "--once"], more].concat(), words);
-    };
-    once("plain", &[], &["no git repository", "dir:plain"]);
-    once("nowhere", &[], &["nowhere"]);
-    once("dir:nowhere", &[], &["nowhere"]);
-    once("plain/a.txt", &[], &["plain/a.txt"]);
-    once(inside.to_str().unwrap(), &[], &["refs"]);
-    once(path(&unborn), &[], &["no commit", "main", "--ref"]);
-    once(path(&repository), &["--ref", "nothing/*"], &["matches", "--ref"]);
-    once(path(&repository), &["--ref", "[broken"], &["pattern", "[broken"]);
-    once(path(&repository), &["--backfill", "nosuchrevision"], &["nosuchrevision"]);
-    program.refuses(&["track", "--once"], &["no source", "tidemill.toml"]);
-    std::fs::write(program.folder().join("tidemill.toml"), "workers = \"many\"\n").unwrap();
-    program.refuses(&["track", "--once"], &["tidemill.toml", "workers"]);
-    std::fs::remove_file(program.folder().join("tidemill.toml")).unwrap();
-    program.refuses(&["status"], &["tidemill track"]);
-}
-
-#[test]
-fn bad_questions_are_refused_in_one_line_and_change_nothing() {
-    let (repository, [first, _, third]) = three_commits();
-    let program = Program::new();
-    program.json(&["track", path(&repository), "--once", "--json"]);
-    let before = (program.run(&["dump", "--json"]).out, program.run(&["snapshots", "--json"]).out);
-    program.refuses(&["search", ""], &["empty", "words"]);
-    program.refuses(&["search", "  \t "], &["empty"]);
-    program.refuses(&["search", "x", "-k", "0"], &["-k", "at least 1"]);
-    program.refuses(&["search", "x", "--at", "nosuchrevision"], &["nosuchrevision", "snapshots list"]);
-    program.refuses(&["search", "x", "--view", "nosuchview"], &["nosuchview", "main"]);
-    program.refuses(&["search", "x", "--source", "nosuchsource"], &["nosuchsource", "engine"]);
-    program.refuses(&["search", "x", "--where", "nonsense"], &["nonsense"]);
-    program.refuses(&["snapshots", "diff", "main", "nosuchrevision"], &["nosuchrevision"]);
-    program.refuses(&["dump", "--at", "1999-01-01T00:00"], &["1999"]);
-    program.refuses(&["track", path(&repository), "--once", "--ref", "nosuch*"], &["--ref"]);
-    // A commit without a snapshot names the nearest one that has it, and the backfill that would make it.
-    let (first, third) = (first.to_string(), third.to_string());
-    for rev in [first.as_str(), "main~2"] {
-        program.refuses(&["search", "x", "--at", rev], &[&first, "no snapshot", &third, "--backfill 2"]);
-    }
-    program.json(&["track", path(&repository), "--once", "--json"]);
-    assert_eq!((program.run(&["dump", "--json"]).out, program.run(&["snapshots", "--json"]).out), before);
-    // And what the hint says works.
-    program.json(&["track", path(&repository), "--once", "--json", "--backfill", "2"]);
-    assert_eq!(program.json(&["search", "x", "--at", &first, "--json"])[0]["at"][0]["commit"], first);
-}
-
-#[test]
-fn an_ambiguous_hash_names_the_commits_that_it_may_be() {
-    let repository = Repository::new();
-    let files = tree([("a.txt", "words\n")]);
-    let mut known: BTreeMap<String, CommitId> = BTreeMap::new();
-    let (left, right) = loop {
-        let commit = repository.write(&[], &files);
-        if let Some(other) = known.insert(commit.to_string()[..4].to_owned(), commit) {
-            break (other, commit);
-        }
-    };
-    repository.point("refs/heads/main", left);
-    repository.point("refs/heads/other", right);
-    let program = Program::new();
-    program.json(&["track", path(&repository), "--once", "--json", "--ref", "*"]);
-    let (left, right) = (left.to_string(), right.to_string());
-    program.refuses(&["search", "words", "--at", &left[..4]], &["ambiguous", &left, &right]);
-    assert_eq!(program.json(&["search", "words", "--json", "--at", &left])[0]["at"][0]["commit"], left);
-}
-
-#[test]
-fn a_store_of_another_format_is_refused_by_all_and_left_alone() {
-    let (repository, _) = three_commits();
-    let program = Program::new();
-    program.json(&["track", path(&repository), "--once", "--json"]);
-    let format = program.store().join("FORMAT");
-    let known = std::fs::read_to_string(&format).unwrap();
-    std::fs::write(&format, "tidemill store format 999\n").unwrap();
-    for command in [&["search", "x"][..], &["status"], &["dump"], &["track", path(&repository), "--once"]] {
-        program.refuses(command, &["format 999", "format 1"]);
-    }
-    std::fs::write(&format, known).unwrap();
-    assert_eq!(program.json(&["track", path(&repository), "--once", "--json"]).len(), 1, "nothing was lost");
-}
-
-#[test]
-fn a_second_tracker_is_refused_and_told_who_holds_the_lock_while_readers_are_welcome() {
-    let (repository, [.., third]) = three_commits();
-    let program = Program::new();
-    let mut live = program.start(&["track", path(&repository), "--json"]);
-    assert_eq!(live.line()["commit"], third.to_string());
-    let holder = format!("process {}", live.id());
-    program.refuses(&["track", path(&repository), "--once"], &[&holder, "--data"]);
-    assert_eq!(program.json(&["search", "entity", "--json"])[0]["at"][0]["commit"], third.to_string());
-    assert_eq!(program.json(&["status", "--json"])[0]["sources"][0]["views"][0]["behind"], 0);
-    live.signal("TERM");
-    assert_eq!(live.end(), Some(0));
-    assert_eq!(program.json(&["track", path(&repository), "--once", "--json"]).len(), 1, "the lock is free again");
-}
-
-#[test]
 fn a_path_that_is_not_utf8_comes_with_its_bytes() {
     use base64::Engine;
     let repository = Repository::new();
@@ -388,7 +264,7 @@ fn a_path_that_is_not_utf8_comes_with_its_bytes() {
     repository.commit(&Tree::new());
     repository.commit(&Tree::from([(odd.to_vec(), b"naive words\n".to_vec())]));
     let program = Program::new();
-    program.json(&["track", path(&repository), "--once", "--json", "--backfill", "all"]);
+    program.json(&["track", repository.name(), "--once", "--json", "--backfill", "all"]);
     let hit = program.json(&["search", "naive", "--json"])[0]["hits"][0].clone();
     let dump = program.json(&["dump", "--json"]).remove(0);
     let diff = program.json(&["snapshots", "diff", "main~1", "main", "--json"]).remove(0);
@@ -400,149 +276,4 @@ fn a_path_that_is_not_utf8_comes_with_its_bytes() {
     let shown = program.run(&["search", "naive"]);
     assert_eq!(shown.status, Some(0));
     assert!(!shown.out.contains('\x1b'), "a file name cannot drive the terminal");
-}
-
-/// A repository in which a file changes with every commit; returns its commits, oldest first.
-fn long_history(commits: usize) -> (Repository, Vec<CommitId>) {
-    let repository = Repository::new();
-    let mut files = Tree::new();
-    for number in 0..40 {
-        let text: String = (0..20)
-            .map(|item| format!("/// Part {item}.\nfn part_{number}_{item}() {{\n    run({item});\n}}\n\n"))
-            .collect();
-        files.insert(format!("src/file{number}.rs").into_bytes(), text.into_bytes());
-    }
-    let commits = (0..commits)
-        .map(|number| {
-            let path = format!("src/file{}.rs", number % 40).into_bytes();
-            let text = format!("/// Marks.\nfn mark_{number}() {{\n    marker{number}();\n}}\n");
-            files.insert(path, text.into_bytes());
-            repository.commit(&files)
-        })
-        .collect();
-    (repository, commits)
-}
-
-fn digests(program: &Program) -> BTreeMap<String, String> {
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    program.json(&["snapshots", "--json"]).iter().map(|line| (text(&line["commit"]), text(&line["digest"]))).collect()
-}
-
-#[test]
-fn a_live_tracker_says_what_it_publishes_at_once_and_ends_well_when_asked() {
-    let (repository, _) = three_commits();
-    let program = Program::new();
-    let mut live = program.start(&["track", path(&repository), "--json", "--poll", "200ms"]);
-    live.line();
-    for number in 0..3 {
-        let text = format!("entity number {number}\n");
-        let commit = repository.commit(&tree([("notes.txt", text.as_str())]));
-        let line = live.line();
-        assert_eq!(line["commit"], commit.to_string());
-        // The line is printed when the epoch is published: a question asked now is answered from it.
-        let answer = program.json(&["search", "entity", "--json", "--mode", "bm25"]).remove(0);
-        assert_eq!(answer["at"][0]["commit"], commit.to_string());
-        assert_eq!(answer["hits"][0]["text"].as_str().unwrap().trim(), text.trim());
-    }
-    for signal in ["INT", "TERM"] {
-        live.signal(signal);
-        assert_eq!(live.end(), Some(0), "{signal}");
-        live = program.start(&["track", path(&repository), "--json"]);
-        assert!(live.line_within(Duration::from_millis(300)).is_none(), "an unchanged head prints no line");
-    }
-}
-
-#[test]
-fn an_interrupted_backfill_loses_nothing_that_was_published_and_goes_on() {
-    let (repository, commits) = long_history(80);
-    let program = Program::new();
-    let mut live = program.start(&["track", path(&repository), "--once", "--json", "--backfill", "all"]);
-    let mut printed = vec![live.line()];
-    live.signal("TERM");
-    while let Some(line) = live.line_within(Duration::from_secs(5)) {
-        printed.push(line);
-    }
-    assert_eq!(live.end(), Some(0));
-    let printed: Vec<&Value> = printed.iter().filter(|line| line.get("commit").is_some()).collect();
-    let stored = program.json(&["snapshots", "--json"]);
-    assert_eq!(stored.len(), printed.len(), "what was published was printed, and nothing else");
-    program.json(&["track", path(&repository), "--once", "--json", "--backfill", "all"]);
-    assert_eq!(digests(&program).len(), commits.len());
-}
-
-#[test]
-fn a_killed_tracker_heals_and_its_snapshots_equal_those_of_a_fresh_store() {
-    let (repository, commits) = long_history(60);
-    let fresh = Program::new();
-    fresh.json(&["track", path(&repository), "--once", "--json", "--backfill", "all"]);
-    let expected = digests(&fresh);
-    assert_eq!(expected.len(), commits.len());
-    let program = Program::new();
-    let track = ["track", path(&repository), "--once", "--json", "--backfill", "all"];
-    for wait in [3, 17, 31, 60] {
-        let mut live = program.start(&track);
-        // Some milliseconds into the work, wherever that is: during the start, the load or a publish.
-        let until = std::time::Instant::now() + Duration::from_millis(wait);
-        let mut printed = Vec::new();
-        while std::time::Instant::now() < until {
-            printed.extend(live.line_within(Duration::from_millis(1)));
-        }
-        live.kill();
-        if printed.iter().any(|line| line.get("commit").is_some()) {
-            let known = digests(&program);
-            for line in printed.iter().filter(|line| line.get("commit").is_some()) {
-                let commit = line["commit"].as_str().unwrap();
-                assert_eq!(known.get(commit).map(String::as_str), line["digest"].as_str(), "{commit} was published");
-            }
-        }
-    }
-    program.json(&track);
-    assert_eq!(digests(&program), expected);
-    let questions = |program: &Program| {
-        let ask = |question: &str| program.json(&["search", question, "--json", "-k", "30"])[0]["hits"].clone();
-        ["marker47", "part run", "marks"].map(ask)
-    };
-    assert_eq!(questions(&program), questions(&fresh));
-}
-
-/// Returns whether every hit's text stands in its file at the commit that answered.
-fn hits_are_true(repository: &Repository, answer: &Value) {
-    let commit = answer["at"][0]["commit"].as_str().unwrap();
-    for hit in answer["hits"].as_array().unwrap() {
-        let path = hit["path"].as_str().unwrap();
-        let file = git_text(repository, &["show", &format!("{commit}:{path}")]);
-        let text = hit["text"].as_str().unwrap().trim();
-        assert!(file.contains(text), "{path} at {commit} does not hold {text:?}");
-    }
-}
-
-#[test]
-fn questions_asked_while_commits_are_published_are_answered_from_one_version() {
-    let (repository, commits) = long_history(40);
-    let program = Program::new();
-    let live: Live = program.start(&["track", path(&repository), "--json", "--poll", "100ms"]);
-    live.line();
-    let mut answered = BTreeSet::new();
-    let mut files = tree([("src/file0.rs", "fn mark_40() {\n    marker40();\n}\n")]);
-    std::thread::scope(|scope| {
-        let asking = scope.spawn(|| {
-            let mut answers = Vec::new();
-            for _ in 0..60 {
-                answers.extend(program.json(&["search", "marks marker part", "--json"]));
-            }
-            answers
-        });
-        for number in 41..81 {
-            let text = format!("/// Marks.\nfn mark_{number}() {{\n    marker{number}();\n}}\n");
-            files.insert(b"src/file1.rs".to_vec(), text.into_bytes());
-            let commit = repository.commit(&files).to_string();
-            while live.line()["commit"] != commit {}
-        }
-        for answer in asking.join().unwrap() {
-            hits_are_true(&repository, &answer);
-            answered.insert(answer["at"][0]["commit"].as_str().unwrap().to_owned());
-        }
-    });
-    assert!(answered.len() > 1, "versions moved while questions were asked: {}", answered.len());
-    assert!(commits.len() == 40);
 }

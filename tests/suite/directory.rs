@@ -220,7 +220,7 @@ fn a_directory_and_a_repository_with_the_same_files_have_the_same_digest() {
     let repository = Repository::new();
     repository.commit(&tree(files));
     let program = Program::new();
-    let tracked = program.json(&["track", repository.path().to_str().unwrap(), "--once", "--json"]).remove(0);
+    let tracked = program.json(&["track", repository.name(), "--once", "--json"]).remove(0);
     let scanned = folder.track().remove(0);
     assert_eq!(scanned["digest"], tracked["digest"]);
     assert_eq!(scanned["live_entries"], tracked["live_entries"]);

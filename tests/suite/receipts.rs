@@ -105,7 +105,7 @@ proptest! {
     #![proptest_config(support::cases(10))]
 
     #[test]
-    fn calls_equal_distinct_new_inputs_epoch_by_epoch(steps in steps(24)) {
+    fn calls_equal_distinct_new_inputs_epoch_by_epoch(steps in steps(6..24)) {
         let mut history = History::new();
         let store = Store::new();
         let mut seen = Seen::new();
@@ -209,4 +209,23 @@ fn a_second_branch_at_a_known_commit_costs_nothing() {
     assert!(published.iter().all(|line| work(line) == [0; 5] && line.version.commit == first));
     let searcher = store.searcher();
     assert_eq!(searcher.reader().with_archive(|archive| archive.versions().len()), 1, "they share one version");
+}
+
+#[test]
+fn a_branch_goes_on_where_it_stood_when_a_tag_takes_its_name_or_gives_it_back() {
+    let repository = Repository::new();
+    let store = Store::new();
+    let commit = |number: usize| repository.commit(&tree([("a.rs", format!("{SHARED}// {number}\n").as_str())]));
+    let track = |expected: [CommitId; 2], view: &str| {
+        let published = store.track(git(repository.path(), &[], None));
+        assert_eq!(published.iter().map(|line| line.version.commit).collect::<Vec<_>>(), expected);
+        assert!(published.iter().all(|line| line.view.as_deref() == Some(view)), "the view is called {view}");
+        assert!(published.iter().all(|line| line.receipt.changed == 1 && line.receipt.added == 0));
+    };
+    let first = commit(0);
+    assert_eq!(store.track(git(repository.path(), &[], None)).len(), 1);
+    repository.point("refs/tags/main", first);
+    track([commit(1), commit(2)], "heads/main");
+    repository.remove("refs/tags/main");
+    track([commit(3), commit(4)], "main");
 }

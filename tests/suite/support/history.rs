@@ -9,6 +9,7 @@ use super::repository::{Repository, Tree};
 use proptest::prelude::*;
 use snapshots::CommitId;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// One thing that somebody does. Numbers are taken modulo what there is.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +46,8 @@ pub(crate) enum Step {
     Restart,
 }
 
-/// Returns a strategy of histories with at most `most` steps.
-pub(crate) fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
+/// Returns a strategy of histories with `length` steps.
+pub(crate) fn steps(length: Range<usize>) -> impl Strategy<Value = Vec<Step>> {
     let number = 0..64_usize;
     let seed = 0..6_u64;
     let step = prop_oneof![
@@ -63,10 +64,10 @@ pub(crate) fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
         2 => number.clone().prop_map(Step::Force),
         1 => (number.clone(), seed).prop_map(|(path, seed)| Step::Orphan(path, seed)),
         1 => number.prop_map(Step::Drop),
-        4 => Just(Step::Sync),
+        7 => Just(Step::Sync),
         2 => Just(Step::Restart),
     ];
-    prop::collection::vec(step, 1..most)
+    prop::collection::vec(step, length)
 }
 
 const PATHS: [&[u8]; 17] = [
@@ -131,7 +132,7 @@ impl History {
 
     /// Takes a step of the repository; those of the tracker are the caller's.
     pub(crate) fn take(&mut self, step: Step) {
-        let head = self.branches[self.current];
+        let head = self.head();
         let mut tree = self.trees[&head].clone();
         match step {
             Step::Write(path, seed) => {
@@ -207,6 +208,11 @@ impl History {
         self.trees.insert(commit, tree);
         self.parents.insert(commit, parents);
         self.order.push(commit);
+    }
+
+    /// Returns the commit that the current branch stands at.
+    pub(crate) fn head(&self) -> CommitId {
+        self.branches[self.current]
     }
 
     /// Says that a tracker has caught up: a view that it knew gets every first parent that its last commit does not

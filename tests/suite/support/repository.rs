@@ -54,6 +54,11 @@ impl Repository {
         &self.path
     }
 
+    /// Returns the repository's folder as an argument.
+    pub(crate) fn name(&self) -> &str {
+        self.path.to_str().unwrap()
+    }
+
     /// Writes a commit a minute after the one before, and moves no ref.
     pub(crate) fn write(&self, parents: &[CommitId], tree: &Tree) -> CommitId {
         let tree = self.git.find_tree(self.write_tree(tree)).unwrap();
@@ -119,6 +124,11 @@ impl Repository {
             .unwrap();
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         output.stdout
+    }
+
+    /// As [`Self::git`], as text without white space around it.
+    pub(crate) fn git_text(&self, arguments: &[&str]) -> String {
+        String::from_utf8(self.git(arguments)).unwrap().trim().to_owned()
     }
 }
 
