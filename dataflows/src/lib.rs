@@ -5,8 +5,8 @@
 //! through [`memo::Contents`], models through [`embed::Embedder`].
 //!
 //! Read in the order in which data flows: [`data`] (the values), [`rules`] (path to treatment), [`clean`], [`code`] and
-//! [`chunk`] (pure functions from bytes to chunks), [`embed`], [`stage`] (everything expensive, once per distinct
-//! input), [`graph`] (the dataflow), [`run`] (the handle), and [`reference`](mod@reference) (the same answer from
+//! [`chunk`] (pure functions from bytes to chunks), [`embed`], `stage` (everything expensive, once per distinct
+//! input), `graph` (the dataflow), [`run`] (the handle), and [`reference`](mod@reference) (the same answer from
 //! scratch).
 //!
 //! **Invariant:** what comes out for an epoch is a function of the files at that epoch, the rules and the model; of

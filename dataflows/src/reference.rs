@@ -4,7 +4,7 @@
 //!
 //! **Invariant:** this is the yardstick. After any history, what the graph holds for a view equals what this module says
 //! of the view's files. It shares the pure functions with the graph ([`clean`], [`chunk`],
-//! [`place`](crate::data::place)) and nothing else: no epochs, no consolidation, no results kept.
+//! [`place`]) and nothing else: no epochs, no consolidation, no results kept.
 
 use crate::chunk::{TextChunk, chunk};
 use crate::clean::clean;
