@@ -116,6 +116,12 @@ impl Archive {
         (self.log.end(), self.checkpoints.bytes())
     }
 
+    /// Returns the bytes of the log's whole groups, and of what stands in front of them.
+    #[must_use]
+    pub const fn log_bytes(&self) -> u64 {
+        self.log.end()
+    }
+
     /// Returns every version, in order of [`VersionId`].
     #[must_use]
     pub fn versions(&self) -> &[Version] {

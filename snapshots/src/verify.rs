@@ -8,8 +8,9 @@
 //! the sum of the deltas, and damage is named at the version where it begins and not at all those that follow.
 
 use crate::archive::Archive;
-use crate::bitmaps::Changes;
+use crate::bitmaps::{Bitmaps, Changes};
 use crate::digest::Digest;
+use crate::error::ArchiveError;
 use crate::history::{History, Staging};
 use crate::identity::VersionId;
 use crate::lineage::{Recent, rebuild};
@@ -77,6 +78,24 @@ pub type EntryOf<'a> = &'a dyn Fn(Ordinal) -> Option<[u8; 16]>;
 pub type TokensOf<'a> = &'a dyn Fn(Ordinal) -> Option<[u32; FIELDS]>;
 
 impl Archive {
+    /// Returns every ordinal that some version holds or held: what the store must have a row for.
+    ///
+    /// Costs one look at every change.
+    ///
+    /// # Errors
+    /// Fails if a change cannot be read.
+    pub fn reached(&self) -> Result<Bitmaps, ArchiveError> {
+        let staging = Staging::new(&self.history);
+        let mut reached = Bitmaps::default();
+        for version in &self.history.versions {
+            let packed = staging.packed(version.id).unwrap_or_default();
+            let changes = Changes::unpack(packed).map_err(|_| ArchiveError::Inexact { version: version.id })?;
+            reached.entries |= changes.entries.inserted;
+            reached.documents |= changes.documents.inserted;
+        }
+        Ok(reached)
+    }
+
     /// Computes everything again that the archive records, and returns what does not fit.
     ///
     /// Calls both functions once for every time that an entry moved.

@@ -6,6 +6,8 @@
 //! **Invariant:** a failure is one line on standard error, cause after cause; with `--json` nothing but JSON goes to
 //! standard output.
 
+mod bisect;
+mod copy;
 mod demo;
 mod dump;
 mod explain;
@@ -14,6 +16,7 @@ mod search;
 mod snapshots;
 mod status;
 mod track;
+mod verify;
 
 use crate::config::Config;
 use crate::store::Layout;
@@ -85,6 +88,8 @@ enum Command {
     Status,
     /// How a document got, or did not get, into the index.
     Explain(explain::ExplainArgs),
+    /// The first snapshot at which an answer fell out of the first k.
+    Bisect(bisect::BisectArgs),
     /// The whole main job on this repository's own history, nothing to prepare.
     Demo(demo::DemoArgs),
 }
@@ -93,7 +98,6 @@ enum Command {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
     Done,
-    #[expect(dead_code, reason = "`snapshots verify` and `eval --fail-under` finish so; they are being built")]
     NotAllWell,
 }
 
@@ -117,6 +121,7 @@ pub fn main() -> ExitCode {
         Command::Dump(args) => dump::run(&cli.global, &args),
         Command::Status => status::run(&cli.global),
         Command::Explain(args) => explain::run(&cli.global, &args),
+        Command::Bisect(args) => bisect::run(&cli.global, &args),
         Command::Demo(args) => demo::run(&cli.global, &args),
     };
     match outcome {

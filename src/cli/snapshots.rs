@@ -11,6 +11,7 @@ use clap::{Args, Subcommand};
 use dataflows::memo::Memo;
 use roaring::RoaringBitmap;
 use snapshots::{Archive, Ordinal, Version};
+use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub(super) struct SnapshotsArgs {
@@ -34,15 +35,36 @@ enum SnapshotsCommand {
         /// To here.
         b: String,
     },
+    /// Write a copy of one snapshot into a folder, for another machine.
+    Export {
+        /// A commit, tag, branch, BRANCH~N or time.
+        rev: String,
+        /// A folder that is not there yet.
+        folder: PathBuf,
+    },
+    /// Publish a copy that was exported: tracking onwards embeds only what is new.
+    Import {
+        /// The folder.
+        folder: PathBuf,
+        /// What the source is called here.
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// Check that log, catalogue, results and both indexes fit together; exit status 3 if they do not.
+    Verify,
 }
 
 /// Runs `snapshots`.
 pub(super) fn run(global: &Global, args: &SnapshotsArgs) -> Result<Outcome> {
-    let searcher = Searcher::open(&global.layout())?;
+    let open = || Searcher::open(&global.layout());
     match args.command.as_ref().unwrap_or(&SnapshotsCommand::List) {
-        SnapshotsCommand::List => list(global, &searcher)?,
-        SnapshotsCommand::Show { rev } => show(global, &searcher, rev)?,
-        SnapshotsCommand::Diff { a, b } => diff(global, &searcher, a, b)?,
+        SnapshotsCommand::List => list(global, &open()?)?,
+        SnapshotsCommand::Show { rev } => show(global, &open()?, rev)?,
+        SnapshotsCommand::Diff { a, b } => diff(global, &open()?, a, b)?,
+        SnapshotsCommand::Export { rev, folder } => super::copy::export(global, &open()?, rev, folder)?,
+        // A store that cannot be searched can still be checked, and one that is not there can be filled.
+        SnapshotsCommand::Verify => return super::verify::run(global),
+        SnapshotsCommand::Import { folder, name } => super::copy::import(global, folder, name.as_deref())?,
     }
     Ok(Outcome::Done)
 }
@@ -96,7 +118,7 @@ fn list(global: &Global, searcher: &Searcher) -> Result<()> {
 }
 
 /// Returns the one version that a revision names.
-fn select(searcher: &Searcher, rev: &str) -> Result<Selected> {
+pub(super) fn select(searcher: &Searcher, rev: &str) -> Result<Selected> {
     let selected = searcher.revisions().select(searcher.reader(), None, None, Some(rev))?;
     selected.into_iter().next().with_context(|| format!("no source has `{rev}`"))
 }
@@ -155,7 +177,8 @@ fn diff(global: &Global, searcher: &Searcher, a: &str, b: &str) -> Result<()> {
     Ok(())
 }
 
-fn changes(searcher: &Searcher, ordinals: &RoaringBitmap, op: &'static str) -> Result<Vec<DiffLine>> {
+/// Returns the lines of entries that came or went.
+pub(super) fn changes(searcher: &Searcher, ordinals: &RoaringBitmap, op: &'static str) -> Result<Vec<DiffLine>> {
     let reader = searcher.reader();
     let records = reader.catalogue().entries(ordinals.iter().map(Ordinal::new))?;
     records

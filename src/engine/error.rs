@@ -1,6 +1,7 @@
 //! What stops a tracker.
 
 use crate::index::apply::ApplyError;
+use crate::index::copy::CopyError;
 use crate::index::lexical::LexicalError;
 use crate::index::vector::VectorError;
 use crate::store::StoreError;
@@ -8,7 +9,7 @@ use crate::watch::directory::DirectoryError;
 use crate::watch::git::GitError;
 use dataflows::rules::RuleError;
 use dataflows::run::MillError;
-use snapshots::ArchiveError;
+use snapshots::{ArchiveError, CommitId};
 use std::path::PathBuf;
 
 /// Why tracking cannot start or go on; whatever was published stays.
@@ -71,6 +72,19 @@ pub enum EngineError {
         source_name: String,
         /// What it is in the store.
         known: &'static str,
+    },
+    /// A copy of a snapshot cannot be imported.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
+    /// The store has a snapshot of the commit that is not the one to import.
+    #[error(
+        "the store has another snapshot of commit {commit} of {source_name}, made under other rules; import into a new folder, or under another --name"
+    )]
+    OtherSnapshot {
+        /// The source.
+        source_name: String,
+        /// The commit.
+        commit: CommitId,
     },
     /// The repository has no commit yet.
     #[error("{source_name} has no commit on {branch} yet; commit something, or name other refs with --ref")]

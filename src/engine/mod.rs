@@ -19,12 +19,16 @@ mod directory;
 mod error;
 mod follow;
 mod git;
+mod import;
 mod open;
 mod publisher;
 mod recover;
 mod step;
+mod store;
 mod tracker;
 
 pub use error::EngineError;
+pub use import::{Imported, import};
+pub use open::load_rules;
 pub use publisher::OnPublished;
 pub use tracker::{Stop, Tracker, TrackerOptions};

@@ -33,7 +33,11 @@ pub(super) fn fingerprint(rules: &Rules) -> Fingerprint {
     Fingerprint::from_words(parts.finish())
 }
 
-pub(super) fn load_rules(path: Option<&Path>) -> Result<Rules, EngineError> {
+/// Returns the rules of a file in front of the built-in ones, or these alone.
+///
+/// # Errors
+/// Where the file cannot be read or is none.
+pub fn load_rules(path: Option<&Path>) -> Result<Rules, EngineError> {
     let Some(path) = path else { return Ok(Rules::built_in()) };
     let text = std::fs::read_to_string(path).map_err(|source| EngineError::Read { path: path.to_owned(), source })?;
     Rules::parse(&text).map_err(|source| EngineError::Rules { path: path.to_owned(), source })

@@ -58,6 +58,11 @@ impl Registry {
         Ok(id)
     }
 
+    /// Returns the source of this name, if there is one.
+    pub(super) fn named(&self, name: &str) -> Option<&(SourceId, SourceRecord)> {
+        self.sources.iter().find(|(_, known)| known.name == name)
+    }
+
     /// Returns the views of a source.
     pub(super) fn views_of(&self, source: SourceId) -> impl Iterator<Item = (ViewId, &str)> {
         self.views.iter().filter(move |(_, view)| view.source == source).map(|(id, view)| (*id, view.name.as_str()))

@@ -12,13 +12,12 @@ use super::open::{Opened, fingerprint, load_rules, restores};
 use super::publisher::{OnPublished, Publisher};
 use super::recover::{Registry, departures, files_of};
 use super::step::Step;
+use super::store::OpenStore;
 use super::{EngineError, follow};
 use crate::config::Config;
 use crate::embedders::StaticModel;
 use crate::index::apply::{CommitTarget, IndexWriter, Purpose, Target};
-use crate::index::lexical::LexicalWriter;
-use crate::index::vector::{Shape, VectorWriter};
-use crate::store::{Database, Layout, WriterLock};
+use crate::store::{Layout, WriterLock};
 use crate::watch::git::GitSource;
 use dataflows::data::{DocumentPath, Epoch, FileChange, FileState, View};
 use dataflows::embed::Embedder;
@@ -97,16 +96,9 @@ impl Tracker {
             }
         }
         let rules = Arc::new(load_rules(config.rules.as_deref())?);
-        layout.create()?;
-        let lock = WriterLock::take(&layout)?;
         let embedder: Arc<dyn Embedder> = Arc::new(StaticModel::new());
-        let model = embedder.fingerprint();
-        let database = Database::open_writer(&layout)?;
-        let memo = database.memo(model);
-        let archive = Archive::create_or_open_writer(&layout.versions())?;
-        let lexical = LexicalWriter::open_or_create(&layout.lexical())?;
-        let dimensions = u32::try_from(embedder.dimensions()).unwrap_or(u32::MAX);
-        let vectors = VectorWriter::open(&layout.vectors(), Shape { dimensions, model })?;
+        let OpenStore { lock, model, database, memo, archive, lexical, vectors } =
+            OpenStore::open(&layout, &*embedder)?;
 
         let contents = AllContents::default();
         let mut registry = Registry::open(&database)?;

@@ -7,9 +7,11 @@
 //! other.
 //!
 //! In the order of the flow: [`lexical`] and [`vector`] (the indexes), [`apply`] (from an epoch to a published version),
-//! [`IndexReader`] (any version, ready to be searched).
+//! [`IndexReader`] (any version, ready to be searched), [`audit`] (whether all of that holds).
 
 pub mod apply;
+pub mod audit;
+pub mod copy;
 pub mod lexical;
 mod order;
 mod reader;

@@ -10,6 +10,7 @@
 //! **Invariant:** a search reads one version a source from beginning to end, and needs no tracker: everything comes from
 //! the store. The repository is only asked what a name or a time means.
 
+mod bisect;
 mod filter;
 mod fuse;
 mod hits;
@@ -17,6 +18,7 @@ mod lines;
 mod retrieve;
 mod revision;
 
+pub use bisect::{BisectError, BisectStep, Bisection, bisect};
 pub use filter::{Filter, FilterError};
 pub use hits::IntroducedIn;
 pub(crate) use hits::introduced;

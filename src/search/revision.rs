@@ -102,7 +102,12 @@ impl Revisions {
     /// # Errors
     /// Where the database fails.
     pub fn new(reader: &IndexReader) -> Result<Self, SearchError> {
-        Ok(Self { sources: reader.catalogue().sources()?, views: reader.catalogue().views()? })
+        let mut sources = reader.catalogue().sources()?;
+        // A source whose first version is not published yet is not there.
+        reader.with_archive(|archive| {
+            sources.retain(|(id, _)| archive.versions().iter().any(|version| version.source == *id));
+        });
+        Ok(Self { sources, views: reader.catalogue().views()? })
     }
 
     /// Returns every source.
@@ -120,6 +125,8 @@ impl Revisions {
     #[must_use]
     pub fn repository(&self, source: &SourceRecord) -> Option<GitSource> {
         match source.kind {
+            // An imported source that was never tracked here.
+            _ if source.location.is_empty() => None,
             SourceKind::Git => GitSource::open(Path::new(OsStr::from_bytes(&source.location))).ok(),
             SourceKind::Directory => None,
         }

@@ -6,6 +6,7 @@
 //! characters, and where it is not UTF-8 its bytes stand beside it in base64.
 
 use crate::index::apply::Published;
+use crate::index::audit::Finding;
 use crate::search::{Answer, Hit, Ranked, Selected, show_time};
 use base64::Engine;
 use dataflows::data::DocumentPath;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A path, and its bytes where it is not UTF-8.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct WirePath {
     /// As text.
     pub path: String,
@@ -290,7 +291,7 @@ pub struct SnapshotLine {
 }
 
 /// A line of `snapshots diff`.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct DiffLine {
     /// `+` or `-`.
     pub op: &'static str,
@@ -303,6 +304,66 @@ pub struct DiffLine {
     pub symbol: Option<String>,
     /// The text.
     pub text: String,
+}
+
+/// The answer of `snapshots export` and `snapshots import`.
+#[derive(Debug, Serialize)]
+pub struct CopyLine {
+    /// The commit.
+    pub commit: String,
+    /// The source's name.
+    pub source: String,
+    /// Entries of the snapshot.
+    pub live_entries: u64,
+    /// Its digest.
+    pub digest: String,
+    /// Bytes that were written, of an export.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Whether the store had the snapshot already, of an import.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known: Option<bool>,
+}
+
+/// A line of `bisect` while it searches.
+#[derive(Debug, Serialize)]
+pub struct BisectStepLine {
+    /// From 1.
+    pub step: usize,
+    /// The snapshot that was searched.
+    pub commit: String,
+    /// The best rank of the expected document, if it is among the first k.
+    pub rank: Option<usize>,
+}
+
+/// What `bisect` found.
+#[derive(Debug, Serialize)]
+pub struct BisectAnswer {
+    /// The first snapshot whose answer has the document no more.
+    pub first_bad: String,
+    /// The one before it.
+    pub last_good: String,
+    /// The source's name.
+    pub source: String,
+    /// When the first bad one was published.
+    pub epoch: u64,
+    /// Its committer's time.
+    pub time: String,
+    /// Snapshots on the line, both ends included.
+    pub snapshots: usize,
+    /// How many searches it took.
+    pub searches: usize,
+}
+
+/// A line of `bisect` about an entry of the expected document that came or went, or an entry that overtook it.
+#[derive(Debug, Serialize)]
+pub struct BisectChange {
+    /// The entry; `=` where it was there before.
+    #[serde(flatten)]
+    pub change: DiffLine,
+    /// Its rank in the first bad snapshot, if it was not in front before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overtook_at: Option<usize>,
 }
 
 /// A line of `dump`.
@@ -325,6 +386,72 @@ pub struct DumpLine {
     pub vector_hash: Option<String>,
     /// The commit that brought it.
     pub introduced_in: Option<String>,
+}
+
+/// A line of `snapshots verify`: something that does not fit.
+#[derive(Debug, Serialize)]
+pub struct FindingLine {
+    /// Where.
+    pub part: &'static str,
+    /// What is wrong.
+    pub problem: String,
+    /// The damaged file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The commit of the version where it begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// How many entries or documents it is about.
+    pub count: u64,
+    /// The first of their paths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// What to do.
+    pub next: &'static str,
+}
+
+impl FindingLine {
+    /// Returns the shape of a finding that begins at a commit.
+    #[must_use]
+    pub fn new(finding: &Finding, commit: Option<String>) -> Self {
+        Self {
+            part: finding.part,
+            problem: finding.problem.clone(),
+            file: finding.file.as_ref().map(|file| file.display().to_string()),
+            commit,
+            count: finding.count,
+            paths: finding.paths.iter().map(|path| path.display().into_owned()).collect(),
+            next: finding.next,
+        }
+    }
+}
+
+/// The last line of `snapshots verify`.
+#[derive(Debug, Serialize)]
+pub struct VerifySummaryLine {
+    /// The counts.
+    pub summary: VerifySummary,
+}
+
+/// What `snapshots verify` checked.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct VerifySummary {
+    /// Lines printed.
+    pub findings: u64,
+    /// Versions whose digest and counts were computed again.
+    pub versions: u64,
+    /// Entries that some version reaches.
+    pub entries: u64,
+    /// Rows of documents that some version reaches.
+    pub documents: u64,
+    /// Vectors that were compared, bit for bit.
+    pub vectors: u64,
+    /// Files whose checksums were computed again.
+    pub files: u64,
+    /// Entries in an index that no version reaches.
+    pub orphans: u64,
+    /// From start to end.
+    pub seconds: f64,
 }
 
 /// The answer of `status`.

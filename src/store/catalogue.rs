@@ -199,6 +199,15 @@ impl Catalogue {
         Ok(next(self.tables.documents.last_key(&*self.tables.read()?)?))
     }
 
+    /// Returns how many entries and how many documents have a row.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn counts(&self) -> Result<(u64, u64), StoreError> {
+        let txn = self.tables.read()?;
+        Ok((self.tables.entries.len(&txn)?, self.tables.documents.len(&txn)?))
+    }
+
     /// Writes an entry under a new ordinal.
     ///
     /// # Errors

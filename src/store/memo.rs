@@ -123,7 +123,7 @@ impl StoreMemo {
             return;
         }
         let flushed = (|| {
-            let mut transaction = WriteTransaction(self.0.tables.write()?);
+            let mut transaction = WriteTransaction(self.0.tables.write()?, self.0.tables.clone());
             // Another thread may have been here while this one waited for the transaction.
             if self.read().pending.bytes < PENDING_BYTES {
                 return Ok(());
@@ -174,6 +174,12 @@ impl StoreMemo {
     fn knows_text(&self, hash: TextHash) -> bool {
         self.read().find(|generation| &generation.texts, &hash).is_some()
             || self.is_stored(&self.0.tables.texts, &hash.to_bytes())
+    }
+
+    /// Remembers a text under its own hash.
+    pub(crate) fn put_text(&self, hash: TextHash, text: &str) {
+        self.put_texts(std::iter::once((hash, Arc::from(text))), Keep::Durable);
+        self.relieve();
     }
 
     /// Adds texts that are not known yet.

@@ -26,6 +26,7 @@ mod tables;
 
 pub use catalogue::{Catalogue, EntryRecord, Receipt, SourceKind, SourceRecord, ViewRecord};
 pub use codec::CodecError;
+pub(crate) use codec::{decode, encode};
 pub use layout::{Layout, STORE_FORMAT, WriterLock};
 pub use memo::StoreMemo;
 
@@ -69,12 +70,18 @@ pub enum StoreError {
         holder: String,
     },
     /// The database refused.
-    #[error("the database of the store failed while trying to {attempt}")]
+    #[error("the database of the store failed while trying to {attempt}{}", next_step(source))]
     Database {
         /// What was tried, as a verb phrase.
         attempt: &'static str,
         /// What LMDB said.
         source: heed::Error,
+    },
+    /// The database's file is gone, or shorter than what was written to it.
+    #[error("the database in {} is gone or was cut short; restore it from a backup, or track again into a new folder (a tracker that was killed while it published may leave it so for a moment: then starting it again mends it)", path.display())]
+    Cut {
+        /// Its folder.
+        path: PathBuf,
     },
     /// A value does not decode.
     #[error("a value in the store's table `{table}` is damaged; run `tidemill snapshots verify`")]
@@ -93,6 +100,20 @@ pub enum StoreError {
         key: String,
     },
 }
+
+/// Says what to do about a database that is damaged; other failures speak for themselves.
+fn next_step(failure: &heed::Error) -> &'static str {
+    use heed::MdbError::{Corrupted, Invalid, PageNotFound, VersionMismatch};
+    match failure {
+        heed::Error::Mdb(Corrupted | Invalid | PageNotFound | VersionMismatch) => {
+            "; it is damaged: restore it from a backup, or track again into a new folder"
+        }
+        _ => "",
+    }
+}
+
+/// Names the row of the log's length.
+const LOG_MARK: &[u8] = b"log";
 
 /// The open database: cheap to clone, the same for readers and the writer of one process.
 #[derive(Clone)]
@@ -114,6 +135,10 @@ impl Database {
     /// # Errors
     /// Where there is none or it cannot be read.
     pub fn open_reader(layout: &Layout) -> Result<Self, StoreError> {
+        // LMDB would begin a new one.
+        if std::fs::metadata(layout.memo().join("data.mdb")).map_or(0, |file| file.len()) == 0 {
+            return Err(StoreError::Cut { path: layout.memo() });
+        }
         Ok(Self { tables: Tables::open(&layout.memo(), false)? })
     }
 
@@ -134,7 +159,29 @@ impl Database {
     /// # Errors
     /// Where the disk or the map is full.
     pub fn write(&self) -> Result<WriteTransaction<'_>, StoreError> {
-        Ok(WriteTransaction(self.tables.write()?))
+        Ok(WriteTransaction(self.tables.write()?, self.tables.clone()))
+    }
+
+    /// Returns whether the database's file was shorter than its pages when it was opened: it may have been cut.
+    #[must_use]
+    pub fn was_short(&self) -> bool {
+        self.tables.was_short
+    }
+
+    /// Returns how long the version log was in front of the last publish that reached the database.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn log_bytes(&self) -> Result<Option<u64>, StoreError> {
+        self.tables.marks.get(&*self.tables.read()?, LOG_MARK)
+    }
+
+    /// Notes how long the version log is in front of a publish. A log that is shorter later has lost versions.
+    ///
+    /// # Errors
+    /// Where the disk is full.
+    pub fn put_log_bytes(&self, to: &mut WriteTransaction<'_>, bytes: u64) -> Result<(), StoreError> {
+        self.tables.marks.put(&mut to.0, LOG_MARK, &bytes)
     }
 
     /// Returns the bytes of the pages that each table takes.
@@ -155,7 +202,7 @@ impl Database {
 }
 
 /// What one publish writes to the database: all of it, or nothing.
-pub struct WriteTransaction<'a>(heed::RwTxn<'a>);
+pub struct WriteTransaction<'a>(heed::RwTxn<'a>, Tables);
 
 impl WriteTransaction<'_> {
     /// Makes everything that was written durable and visible.
@@ -163,6 +210,7 @@ impl WriteTransaction<'_> {
     /// # Errors
     /// Where the disk is full; nothing is written then.
     pub fn commit(self) -> Result<(), StoreError> {
-        self.0.commit().map_err(|source| StoreError::Database { attempt: "commit a transaction", source })
+        self.0.commit().map_err(|source| StoreError::Database { attempt: "commit a transaction", source })?;
+        self.1.lengthen()
     }
 }

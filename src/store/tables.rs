@@ -81,6 +81,10 @@ pub(super) struct Opened {
     pub(super) views: Table,
     /// epoch → `Receipt`.
     pub(super) receipts: Table,
+    /// `log` → bytes of the version log in front of the last publish.
+    pub(super) marks: Table,
+    /// Whether the file ended in front of its last page when it was opened.
+    pub(super) was_short: bool,
 }
 
 impl Tables {
@@ -113,6 +117,13 @@ impl Opened {
         // SAFETY: the environment is opened once a process through `Database`, with the same options each time, and no
         // process changes its file other than through LMDB.
         let env = unsafe { options.open(folder) }.map_err(failed)?;
+        let was_short = is_short(&env)?;
+        if was_short {
+            if !writer {
+                return Err(StoreError::Cut { path: env.path().to_owned() });
+            }
+            lengthen(&env)?;
+        }
         if writer {
             // Slots of readers that were killed would keep old pages from being used again.
             env.clear_stale_readers().map_err(failed)?;
@@ -145,6 +156,8 @@ impl Opened {
             sources: open("sources")?,
             views: open("views")?,
             receipts: open("receipts")?,
+            marks: open("marks")?,
+            was_short,
             env: env.clone(),
         };
         match (write, read) {
@@ -185,6 +198,7 @@ impl Opened {
             self.sources,
             self.views,
             self.receipts,
+            self.marks,
         ];
         all.iter()
             .map(|table| {
@@ -195,13 +209,51 @@ impl Opened {
             .collect()
     }
 
+    /// Makes the file as long as its pages are, so that no reader takes it for one that was cut.
+    ///
+    /// Pages at the end that a transaction took and gave back are never written; that is rare.
+    pub(super) fn lengthen(&self) -> Result<(), StoreError> {
+        if is_short(&self.env)? { lengthen(&self.env) } else { Ok(()) }
+    }
+
     /// Returns the bytes of the file.
     pub(super) fn disk_bytes(&self) -> Result<u64, StoreError> {
         self.env.real_disk_size().map_err(|source| StoreError::Database { attempt: "measure the file", source })
     }
 }
 
+/// Returns the bytes that the pages of the file take, if it has them all.
+fn page_bytes(env: &Env) -> u64 {
+    (env.info().last_page_number as u64 + 1) * u64::from(env.stat().page_size)
+}
+
+/// Returns whether the file ends in front of its last page: reading that page would end the process.
+fn is_short(env: &Env) -> Result<bool, StoreError> {
+    let size = env.real_disk_size().map_err(|source| StoreError::Database { attempt: "measure the file", source })?;
+    Ok(size < page_bytes(env))
+}
+
+/// Fills a file that is short with zeros. LMDB refuses to read a page of zeros as anything, so what was cut is missed
+/// with an error.
+fn lengthen(env: &Env) -> Result<(), StoreError> {
+    // Nobody else writes while this transaction is open, so the file does not grow between measuring and filling.
+    let held = env.write_txn().map_err(|source| StoreError::Database { attempt: "begin to write", source })?;
+    let path = env.path().join("data.mdb");
+    if is_short(env)? {
+        let file = std::fs::OpenOptions::new().write(true).open(&path);
+        let filled = file.and_then(|file| file.set_len(page_bytes(env)));
+        filled.map_err(|source| StoreError::Io { attempt: "lengthen", path, source })?;
+    }
+    held.abort();
+    Ok(())
+}
+
 impl Table {
+    /// Returns how many rows there are.
+    pub(super) fn len(&self, txn: &RoTxn<'_>) -> Result<u64, StoreError> {
+        self.rows.len(txn).map_err(|source| StoreError::Database { attempt: "count the rows of a table", source })
+    }
+
     /// Returns a row's bytes.
     pub(super) fn bytes<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<&'t [u8]>, StoreError> {
         let failed = |source| StoreError::Database { attempt: "read a row", source };

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something does not hold")]
 
+mod archive_tools;
 mod commands;
 mod directory;
 mod graph;

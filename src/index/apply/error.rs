@@ -5,6 +5,7 @@ use crate::index::vector::VectorError;
 use crate::store::StoreError;
 use dataflows::data::DocumentPath;
 use snapshots::{ArchiveError, OrdinalsExhausted};
+use std::path::PathBuf;
 
 /// Why a batch of epochs was not published; nothing of it is visible.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,33 @@ pub enum ApplyError {
         path: DocumentPath,
         /// By how much it was to change.
         change: isize,
+    },
+    /// The version log is shorter than it was when the database was written last.
+    #[error(
+        "{} is gone or shorter than what was published; restore it from a backup, or track again into a new folder",
+        path.display()
+    )]
+    LogGone {
+        /// The log.
+        path: PathBuf,
+    },
+    /// The catalogue lacks rows of entries or documents that versions hold.
+    #[error(
+        "the database lacks {missing} rows that its versions name; restore it from a backup, or track again into a new folder"
+    )]
+    RowsGone {
+        /// How many, at the least.
+        missing: u64,
+    },
+    /// A text or vector that an index is to be made from is not in the database.
+    #[error(
+        "cannot mend the indexes: the database has no {what} of an entry of {path}; restore it from a backup, or track again into a new folder"
+    )]
+    ResultGone {
+        /// What is missing.
+        what: &'static str,
+        /// Where the entry stands.
+        path: DocumentPath,
     },
     /// Something that cannot be, by what other parts promise.
     #[error("cannot publish: {0}; start again to rebuild the graph from the last version")]

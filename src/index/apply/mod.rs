@@ -17,10 +17,12 @@
 //! what a commit brought is the same on every machine.
 
 mod error;
+mod heal;
 mod plan;
 mod target;
 
 pub use error::ApplyError;
+pub use heal::{check_log, heal};
 pub use target::{CommitTarget, Published, Purpose, Target};
 
 use super::lexical::LexicalWriter;
@@ -142,6 +144,7 @@ impl IndexWriter {
         self.write_indexes(&mut batch)?;
         let mut transaction = self.write_catalogue(&batch)?;
         self.memo.flush(&mut transaction)?;
+        self.database.put_log_bytes(&mut transaction, self.archive.log_bytes())?;
         let plan = self.plan(&epochs, heads, &batch, started)?;
         for published in &plan.published {
             self.catalogue.put_receipt(&mut transaction, published.epoch, &published.receipt)?;

@@ -47,6 +47,7 @@
 
 mod alive;
 mod analyzer;
+mod check;
 mod error;
 mod query;
 mod reader;
@@ -57,10 +58,11 @@ mod writer;
 
 pub use alive::OrdinalMaps;
 pub use analyzer::{Token, analyze, fingerprint};
+pub use check::{LengthsOf, LexicalCheck, check};
 pub use error::LexicalError;
 pub use query::{LexicalQuery, MAX_TERMS, NAME_BOOST};
 pub use reader::LexicalReader;
-pub use schema::TEXT_FIELDS;
+pub use schema::{TEXT_FIELDS, count_tokens};
 pub use search::LexicalView;
 pub use statistics::LiveStatistics;
 pub use writer::{LexicalWriter, WriterOptions};

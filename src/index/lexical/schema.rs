@@ -65,6 +65,16 @@ pub(super) fn pack(text: &str) -> (String, u32) {
     (packed, count)
 }
 
+/// Returns how many tokens the text and the name of an entry have: what adding it returns.
+#[must_use]
+pub fn count_tokens(text: &str, name: &str) -> [u32; TEXT_FIELDS] {
+    [text, name].map(|text| {
+        let mut count = 0;
+        for_each_token(text, |_, _, _| count += 1);
+        count
+    })
+}
+
 /// Turns packed tokens into tantivy's. No token holds a control character, so the marks are never part of one.
 #[derive(Clone, Default)]
 struct Unpack {

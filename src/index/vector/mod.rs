@@ -23,6 +23,7 @@
 //! Behind a segment stands FAISS (`SQfp16`, inner product) or, where the feature is off or the processor lacks AVX2, a
 //! scan in plain Rust; both are exact. Making vectors, allotting ordinals and the commit point are left to others.
 
+mod check;
 #[cfg(feature = "faiss")]
 mod faiss;
 mod files;
@@ -39,6 +40,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub use check::{VectorCheck, check};
 pub use format::Shape;
 pub use reader::VectorReader;
 pub use scan::Backend;

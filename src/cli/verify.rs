@@ -1,0 +1,69 @@
+//! `snapshots verify`: whether the store is what it says.
+//!
+//! In: a store, also beside a running tracker. Out: one line for each finding and a summary; exit status 3 with findings.
+
+use super::output::{json_line, line, short};
+use super::{Global, Outcome};
+use crate::embedders::StaticModel;
+use crate::index::audit::{Audit, audit};
+use crate::serve::wire::{FindingLine, VerifySummary, VerifySummaryLine};
+use anyhow::Result;
+use dataflows::embed::Embedder;
+use snapshots::{Archive, VersionId};
+use std::time::Instant;
+
+/// Runs `snapshots verify`.
+pub(super) fn run(global: &Global) -> Result<Outcome> {
+    let started = Instant::now();
+    let (layout, model) = (global.layout(), StaticModel::new());
+    let dimensions = u32::try_from(model.dimensions()).unwrap_or(u32::MAX);
+    let audit = audit(&layout, model.fingerprint(), dimensions)?;
+    let archive = Archive::open_reader(&layout.versions()).ok();
+    let commit = |version: VersionId| Some(archive.as_ref()?.version(version)?.commit.to_string());
+    for finding in &audit.findings {
+        let finding = FindingLine::new(finding, finding.version.and_then(commit));
+        if global.json { json_line(&finding)? } else { show(&finding)? }
+    }
+    let Audit { versions, entries, documents, vectors, files, orphans, ref findings } = audit;
+    let seconds = started.elapsed().as_secs_f64();
+    let summary = VerifySummary {
+        findings: findings.len() as u64,
+        versions,
+        entries,
+        documents,
+        vectors,
+        files,
+        orphans,
+        seconds,
+    };
+    if global.json {
+        json_line(&VerifySummaryLine { summary })?;
+    } else {
+        let well = match findings.len() {
+            0 => "all is well".to_owned(),
+            number => format!("{number} findings"),
+        };
+        line(format!(
+            "{well}: {versions} versions, {entries} entries, {vectors} vectors and {files} files checked in {seconds:.1} s"
+        ))?;
+    }
+    Ok(if findings.is_empty() { Outcome::Done } else { Outcome::NotAllWell })
+}
+
+fn show(finding: &FindingLine) -> Result<()> {
+    let mut text = format!("{}: {}", finding.part, finding.problem);
+    if let Some(file) = &finding.file {
+        text += &format!(" ({file})");
+    }
+    if let Some(commit) = &finding.commit {
+        text += &format!(", from {} on", short(commit));
+    }
+    if finding.count > 1 || !finding.paths.is_empty() {
+        text += &format!(" ({} of them", finding.count);
+        for path in &finding.paths {
+            text += &format!(", {path}");
+        }
+        text += ")";
+    }
+    line(format!("{text}; {}", finding.next))
+}

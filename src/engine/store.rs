@@ -1,0 +1,51 @@
+//! The parts of a store, open for the one process that writes to it.
+//!
+//! In: a layout and a model. Out: every part, mended.
+//!
+//! **Invariant:** nothing is opened for writing before the lock is held, and whatever these parts hold is what the last
+//! published version needs: a store that cannot be brought there is refused by name.
+
+use super::EngineError;
+use crate::index::apply::{check_log, heal};
+use crate::index::audit::audit_rows;
+use crate::index::lexical::LexicalWriter;
+use crate::index::vector::{Shape, VectorWriter};
+use crate::store::{Database, Layout, StoreError, StoreMemo, WriterLock};
+use dataflows::data::Fingerprint;
+use dataflows::embed::Embedder;
+use snapshots::Archive;
+
+/// A store that is open for writing.
+pub(super) struct OpenStore {
+    pub(super) lock: WriterLock,
+    pub(super) model: Fingerprint,
+    pub(super) database: Database,
+    pub(super) memo: StoreMemo,
+    pub(super) archive: Archive,
+    pub(super) lexical: LexicalWriter,
+    pub(super) vectors: VectorWriter,
+}
+
+impl OpenStore {
+    /// Opens the store of a layout, making it if need be.
+    pub(super) fn open(layout: &Layout, embedder: &dyn Embedder) -> Result<Self, EngineError> {
+        layout.create()?;
+        let lock = WriterLock::take(layout)?;
+        let model = embedder.fingerprint();
+        let database = Database::open_writer(layout)?;
+        let memo = database.memo(model);
+        check_log(layout, &database)?;
+        let archive = Archive::create_or_open_writer(&layout.versions())?;
+        if database.was_short() {
+            // A transaction that was killed may leave it short as well; only what is missing tells the two apart.
+            let is_damaged = !audit_rows(&database, model, &archive).is_ok_and(|findings| findings.is_empty());
+            if is_damaged {
+                return Err(StoreError::Cut { path: layout.memo() }.into());
+            }
+        }
+        let dimensions = u32::try_from(embedder.dimensions()).unwrap_or(u32::MAX);
+        let mut vectors = VectorWriter::open(&layout.vectors(), Shape { dimensions, model })?;
+        let lexical = heal(layout, &database, &memo, &archive, &mut vectors)?;
+        Ok(Self { lock, model, database, memo, archive, lexical, vectors })
+    }
+}

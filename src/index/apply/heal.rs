@@ -1,0 +1,176 @@
+//! What a writer mends before it goes on: an index that lost some of the entries that versions reach.
+//!
+//! In: the open parts of a store. Out: both indexes, complete, or an error that names what cannot be mended.
+//!
+//! ```text
+//!  log ────────► reached ordinals ──┬─ rows missing in the catalogue ──► refused: nothing else knows them
+//!                                   ├─ files of the lexical index damaged, documents missing ──► made again
+//!                                   └─ vectors missing ──► appended again from the memo
+//! ```
+//!
+//! **Invariant:** what is made again is what was there: an entry's text, card and vector are in the database under their
+//! hashes, its tokens are counted again and must be as many as before. Until it is complete, a new lexical index stands
+//! beside the old one; what was mended is told in one line.
+//!
+//! Every file of the lexical index is read once for this, at some gigabyte a second; those of the vectors were read by
+//! their writer.
+
+use super::ApplyError;
+use crate::index::lexical::{self, LexicalError, LexicalWriter, WriterOptions};
+use crate::index::vector::VectorWriter;
+use crate::store::{Catalogue, Database, Layout, StoreMemo};
+use dataflows::memo::{Embedded, Memo};
+use roaring::RoaringBitmap;
+use snapshots::{Archive, Bitmaps, Ordinal};
+use std::fs;
+use std::path::Path;
+
+/// Vectors that are appended at once.
+const BATCH: usize = 8192;
+
+/// Refuses a store whose version log is shorter than it was: opening it would take what is missing for never published.
+///
+/// # Errors
+/// [`ApplyError::LogGone`] where the log is missing, and where the database fails.
+pub fn check_log(layout: &Layout, database: &Database) -> Result<(), ApplyError> {
+    let log = layout.versions().join("versions.log");
+    match database.log_bytes()? {
+        Some(published) if fs::metadata(&log).map_or(0, |file| file.len()) < published || !log.exists() => {
+            Err(ApplyError::LogGone { path: log })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes both indexes hold every entry that a version reaches, and opens the lexical one.
+///
+/// # Errors
+/// Where rows or results are missing that nothing else knows, and where a part cannot be read or written.
+pub fn heal(
+    layout: &Layout,
+    database: &Database,
+    memo: &StoreMemo,
+    archive: &Archive,
+    vectors: &mut VectorWriter,
+) -> Result<LexicalWriter, ApplyError> {
+    let catalogue = database.catalogue();
+    let reached = archive.reached()?;
+    check_rows(&catalogue, &reached)?;
+    heal_vectors(&catalogue, memo, &reached.entries, vectors)?;
+    if let Some(reason) = lexical_damage(&layout.lexical(), &reached.entries)? {
+        let next = archive.used_entries().max(catalogue.next_entry()?);
+        make_lexical(layout, &catalogue, memo, &reached.entries, next)?;
+        tracing::warn!("the lexical index was made again from {} stored texts: {reason}", reached.entries.len());
+    }
+    Ok(LexicalWriter::open_or_create(&layout.lexical())?)
+}
+
+/// Refuses a catalogue that lacks rows: with them, what versions hold is lost.
+fn check_rows(catalogue: &Catalogue, reached: &Bitmaps) -> Result<(), ApplyError> {
+    let (entries, documents) = catalogue.counts()?;
+    let missing = reached.entries.len().saturating_sub(entries) + reached.documents.len().saturating_sub(documents);
+    if missing > 0 { Err(ApplyError::RowsGone { missing }) } else { Ok(()) }
+}
+
+/// Appends the vectors that the files lost.
+fn heal_vectors(
+    catalogue: &Catalogue,
+    memo: &StoreMemo,
+    reached: &RoaringBitmap,
+    vectors: &mut VectorWriter,
+) -> Result<(), ApplyError> {
+    let mut again = Vec::new();
+    let mut number = 0;
+    for ordinal in (reached - vectors.held()).iter().map(Ordinal::new) {
+        let record = catalogue.entry(ordinal)?;
+        if !record.has_vector {
+            continue;
+        }
+        let Some(Embedded::Vector(vector)) = memo.embedded(record.entry.embed_id()) else {
+            memo.check()?;
+            return Err(ApplyError::ResultGone { what: "vector", path: record.entry.path });
+        };
+        again.push((ordinal, vector));
+        number += 1;
+        if again.len() == BATCH {
+            vectors.append(&std::mem::take(&mut again))?;
+        }
+    }
+    vectors.append(&again)?;
+    let healed = vectors.healed();
+    if number > 0 || !healed.set_aside.is_empty() {
+        let aside: Vec<String> = healed.set_aside.iter().map(|path| path.display().to_string()).collect();
+        let aside = if aside.is_empty() { String::new() } else { format!("; set aside: {}", aside.join(", ")) };
+        tracing::warn!("{number} vectors were missing and came back from the memo{aside}");
+    }
+    Ok(())
+}
+
+/// Returns why the lexical index must be made again, if it must.
+fn lexical_damage(folder: &Path, reached: &RoaringBitmap) -> Result<Option<String>, ApplyError> {
+    match lexical::check(folder, None) {
+        Ok(check) => {
+            let missing = reached - &check.ordinals;
+            let damaged = check.damaged.first().map(|(file, problem)| format!("{}: {problem}", file.display()));
+            Ok(damaged.or_else(|| (!missing.is_empty()).then(|| format!("{} entries had no document", missing.len()))))
+        }
+        // Another build's index is whole; which of the two shall go on is for people to say.
+        Err(error @ LexicalError::Analyzer { .. }) => Err(error.into()),
+        Err(_) if reached.is_empty() && !folder.join("meta.json").exists() => Ok(None),
+        Err(error) => Ok(Some(error.to_string())),
+    }
+}
+
+/// Makes the lexical index from the stored texts, beside the old one, and puts it in its place.
+fn make_lexical(
+    layout: &Layout,
+    catalogue: &Catalogue,
+    memo: &StoreMemo,
+    reached: &RoaringBitmap,
+    next: u32,
+) -> Result<(), ApplyError> {
+    let (place, beside, old) =
+        (layout.lexical(), layout.root().join("lexical.new"), layout.root().join("lexical.damaged"));
+    remove(&beside)?;
+    let mut writer = LexicalWriter::open_with(&beside, WriterOptions::bulk())?;
+    for ordinal in reached.iter().map(Ordinal::new) {
+        let record = catalogue.entry(ordinal)?;
+        let entry = &record.entry;
+        let (Some(text), Some(card)) = (memo.text(entry.text), memo.card(entry.card)) else {
+            memo.check()?;
+            return Err(ApplyError::ResultGone { what: "text", path: record.entry.path });
+        };
+        if writer.add(ordinal, &text, &card.name)? != record.tokens {
+            return Err(ApplyError::ResultGone { what: "text as it was", path: record.entry.path });
+        }
+    }
+    writer.commit(next)?;
+    writer.close()?;
+    remove(&old)?;
+    if place.exists() {
+        rename(&place, &old)?;
+    }
+    rename(&beside, &place)?;
+    sync(layout.root())?;
+    remove(&old)
+}
+
+fn remove(folder: &Path) -> Result<(), ApplyError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io("remove", folder)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), ApplyError> {
+    fs::rename(from, to).map_err(io("rename", from))
+}
+
+fn sync(folder: &Path) -> Result<(), ApplyError> {
+    fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(io("sync", folder))
+}
+
+fn io(attempt: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ApplyError {
+    let path = path.to_owned();
+    move |source| crate::store::StoreError::Io { attempt, path, source }.into()
+}

@@ -1,0 +1,280 @@
+//! Whether a store is what it says: log, catalogue, results, lexical index and vectors, each checked against the others.
+//!
+//! In: a store's folder, beside any tracker. Out: what was checked, and every finding.
+//!
+//! ```text
+//!  log ──────► ordinals that versions reach ──┬─► catalogue: a row each, and back by identity
+//!   │                                         ├─► results: text, card, chunk list, tokens, recomputed
+//!   └─► digests, counts, checkpoints          ├─► lexical index: one document each, as long as the entry
+//!       from the rows                         └─► vectors: one each where there is one, bit for bit the memo's
+//! ```
+//!
+//! **Invariant:** without a finding, every version holds in both indexes what its digest names. The log is read first, so
+//! whatever is published meanwhile is no finding; nothing is written.
+//!
+//! Ordinals that no version reaches are left by publishes that did not finish: they are counted, and are no finding.
+//! Damage of many rows is one finding with their number and the first of them.
+
+mod rows;
+
+use super::ReaderError;
+use super::lexical;
+use super::vector::{self, Shape};
+use crate::store::{Database, Layout};
+use dataflows::data::{DocumentPath, EmbedId, Fingerprint};
+use dataflows::memo::{Embedded, Memo};
+use roaring::RoaringBitmap;
+use rows::Rows;
+use snapshots::{Archive, ArchiveError, Bitmaps, Damage, Ordinal, VersionId};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How often the log is looked at again while a first publish may be on its way.
+const PATIENCE: u32 = 20;
+
+/// How many paths a finding names.
+const EXAMPLES: usize = 3;
+
+const REBUILD: &str = "start `tidemill track` on this store: it makes the index again from the stored texts";
+const AGAIN: &str = "track the sources again into a new folder, or restore a backup";
+
+/// Something that does not fit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// Where: `log`, `checkpoints`, `catalogue`, `results`, `lexical` or `vectors`.
+    pub part: &'static str,
+    /// What is wrong, in one line.
+    pub problem: String,
+    /// The damaged file.
+    pub file: Option<PathBuf>,
+    /// The version where it begins.
+    pub version: Option<VersionId>,
+    /// How many entries, or rows of documents, it is about.
+    pub count: u64,
+    /// The first of their paths.
+    pub paths: Vec<DocumentPath>,
+    /// What to do.
+    pub next: &'static str,
+}
+
+impl Finding {
+    fn new(part: &'static str, problem: impl Into<String>, next: &'static str) -> Self {
+        Self { part, problem: problem.into(), file: None, version: None, count: 1, paths: Vec::new(), next }
+    }
+}
+
+/// What a check came to.
+#[derive(Clone, Default, Debug)]
+pub struct Audit {
+    /// Versions whose digest and counts were computed again.
+    pub versions: u64,
+    /// Entries that some version reaches.
+    pub entries: u64,
+    /// Rows of documents that some version reaches.
+    pub documents: u64,
+    /// Vectors that were compared, bit for bit.
+    pub vectors: u64,
+    /// Files whose checksums were computed again: the log, and those of both indexes.
+    pub files: u64,
+    /// Entries in an index that no version reaches: what unfinished publishes left.
+    pub orphans: u64,
+    /// What does not fit, in the order of the flow.
+    pub findings: Vec<Finding>,
+}
+
+/// Checks the store of a layout, for the vectors of one model.
+///
+/// Reads all of it; takes seconds for a million entries.
+///
+/// # Errors
+/// Where there is no store, or it is of another format, or nothing has been published.
+pub fn audit(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Audit, ReaderError> {
+    layout.check()?;
+    let mut audit = Audit::default();
+    let log = layout.versions().join("versions.log");
+    // Opened before the log is read: whatever it says of the log is older.
+    let database = Database::open_reader(layout);
+    // A database that cannot tell has findings of its own.
+    let published = database.as_ref().ok().and_then(|database| database.log_bytes().ok().flatten());
+    let refuse = |mut audit: Audit, file: PathBuf, part, problem: String| {
+        audit.findings.push(Finding { file: Some(file), ..Finding::new(part, problem, AGAIN) });
+        Ok(audit)
+    };
+    let Some(archive) = open_log(layout, database.as_ref().ok())? else {
+        let problem = "versions that were published are gone from the log, or none was published yet";
+        return refuse(audit, log, "log", problem.to_owned());
+    };
+    let (archive, reached) = match archive.and_then(|archive| archive.reached().map(|reached| (archive, reached))) {
+        Ok(read) => read,
+        Err(error) => return refuse(audit, log, "log", chain(&error)),
+    };
+    if published.is_some_and(|published| archive.log_bytes() < published) {
+        return refuse(audit, log, "log", "it is shorter than what was published".to_owned());
+    }
+    let database = match database {
+        Ok(database) => database,
+        Err(error) => return refuse(audit, layout.memo(), "catalogue", chain(&error)),
+    };
+    audit.versions = archive.versions().len() as u64;
+    audit.entries = reached.entries.len();
+    audit.documents = reached.documents.len();
+    audit.files = 1;
+    let rows = Rows::check(&database, model, &archive, &reached, &mut audit.findings);
+    audit.log(&archive, &rows);
+    audit.lexical(layout, &reached, &rows);
+    audit.vectors(layout, Shape { dimensions, model }, &reached, &rows, &database);
+    audit.findings.sort_by_key(|finding| PARTS.iter().position(|part| *part == finding.part));
+    Ok(audit)
+}
+
+/// Opens the log, once it names a version; nothing where it names none though the database says that it should.
+///
+/// # Errors
+/// [`ReaderError::Empty`] where nothing has been published.
+fn open_log(
+    layout: &Layout,
+    database: Option<&Database>,
+) -> Result<Option<Result<Archive, ArchiveError>>, ReaderError> {
+    for _ in 0..PATIENCE {
+        let archive = Archive::open_reader(&layout.versions());
+        let is_empty = match &archive {
+            Ok(archive) => archive.versions().is_empty(),
+            Err(_) => !layout.versions().join("versions.log").exists(),
+        };
+        if !is_empty {
+            return Ok(Some(archive));
+        }
+        // The last rows of the first publish, and its mark, are there a moment before its versions are.
+        if !database.is_some_and(|database| database.log_bytes().is_ok_and(|mark| mark.is_some())) {
+            return Err(ReaderError::Empty);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(None)
+}
+
+/// Checks the rows of the catalogue and the results behind them, and nothing else, in a database that is open already.
+///
+/// # Errors
+/// Where the log does not hold together.
+pub fn audit_rows(database: &Database, model: Fingerprint, archive: &Archive) -> Result<Vec<Finding>, ReaderError> {
+    let mut findings = Vec::new();
+    Rows::check(database, model, archive, &archive.reached()?, &mut findings);
+    Ok(findings)
+}
+
+/// The parts in the order of the flow.
+const PARTS: [&str; 6] = ["log", "checkpoints", "catalogue", "results", "lexical", "vectors"];
+
+impl Audit {
+    /// Computes every digest, count and checkpoint again.
+    fn log(&mut self, archive: &Archive, rows: &Rows) {
+        let identity = |ordinal: Ordinal| rows.entry(ordinal).map(|row| row.id.to_bytes());
+        let tokens = |ordinal: Ordinal| rows.entry(ordinal).map(|row| row.tokens);
+        // One version may miss many entries; the catalogue's findings name them.
+        let mut unknown = 0;
+        let mut first = None;
+        for damage in archive.verify(&identity, &tokens) {
+            let (part, version, next) = match &damage {
+                Damage::UnknownEntry { version, .. } => {
+                    unknown += 1;
+                    first.get_or_insert(*version);
+                    continue;
+                }
+                Damage::Inexact { version } | Damage::Digest { version, .. } | Damage::Tokens { version, .. } => {
+                    ("log", Some(*version), AGAIN)
+                }
+                Damage::Checkpoint { version, .. } => (
+                    "checkpoints",
+                    Some(*version),
+                    "delete the file: it is a cache, and written again when it is worth it",
+                ),
+                _ => ("log", None, AGAIN),
+            };
+            self.findings.push(Finding { version, ..Finding::new(part, damage.to_string(), next) });
+        }
+        if unknown > 0 {
+            let finding = Finding::new("log", "versions move entries that the catalogue does not have", AGAIN);
+            self.findings.push(Finding { version: first, count: unknown, ..finding });
+        }
+    }
+
+    /// Checks the lexical index: its files, one document for each entry, and each of the entry's length.
+    fn lexical(&mut self, layout: &Layout, reached: &Bitmaps, rows: &Rows) {
+        let lengths = |ordinal: Ordinal| rows.entry(ordinal).map(|row| row.tokens);
+        let check = match lexical::check(&layout.lexical(), Some(&lengths)) {
+            Ok(check) => check,
+            Err(error) => {
+                let finding = Finding::new("lexical", chain(&error), REBUILD);
+                self.findings.push(Finding { file: Some(layout.lexical()), ..finding });
+                return;
+            }
+        };
+        self.files += check.files as u64;
+        self.orphans += (&check.ordinals - &reached.entries).len();
+        for (file, problem) in check.damaged {
+            self.findings.push(Finding { file: Some(file), ..Finding::new("lexical", problem, REBUILD) });
+        }
+        let missing = &reached.entries - &check.ordinals;
+        self.findings.extend(rows.finding("lexical", "entries have no document", REBUILD, &missing));
+        let odd = &check.other_length & &reached.entries;
+        self.findings.extend(rows.finding("lexical", "documents are not as long as their entries", REBUILD, &odd));
+    }
+
+    /// Checks the vectors: their files, one for each entry that has one and for no other, and each the memo's.
+    fn vectors(&mut self, layout: &Layout, shape: Shape, reached: &Bitmaps, rows: &Rows, database: &Database) {
+        let memo = database.memo(shape.model);
+        let mut other = RoaringBitmap::new();
+        let mut unknown = RoaringBitmap::new();
+        let mut compared = 0;
+        let check = vector::check(&layout.vectors(), shape, &mut |ordinal, components| {
+            let Some(row) = rows.entry(ordinal) else { return };
+            compared += 1;
+            match memo.embedded(EmbedId { card: row.card, text: row.text }) {
+                Some(Embedded::Vector(vector)) if vector.components() == components => {}
+                Some(Embedded::Vector(_)) => {
+                    other.insert(ordinal.get());
+                }
+                _ => {
+                    unknown.insert(ordinal.get());
+                }
+            }
+        });
+        self.vectors = compared;
+        let check = match check {
+            Ok(check) => check,
+            Err(error) => {
+                self.findings.push(Finding::new("vectors", chain(&error), REBUILD));
+                return;
+            }
+        };
+        self.files += check.files as u64;
+        self.orphans += (&check.ordinals - &reached.entries).len();
+        for (file, error) in check.damaged {
+            self.findings.push(Finding { file: Some(file), ..Finding::new("vectors", chain(&error), REBUILD) });
+        }
+        let expected = rows.with_vector();
+        let missing = &expected - &check.ordinals;
+        let superfluous = &(&check.ordinals & &reached.entries) - &expected;
+        let again = "delete the folder `vectors` and start `tidemill track` on this store: it fills it from the memo";
+        for (problem, next, ordinals) in [
+            ("entries have no vector though the model gave them one", REBUILD, missing),
+            ("entries have a vector though the model gave them none", again, superfluous),
+            ("vectors differ from those that the model gave", again, &other & &reached.entries),
+            ("vectors are not in the memo", AGAIN, &unknown & &expected),
+        ] {
+            self.findings.extend(rows.finding("vectors", problem, next, &ordinals));
+        }
+    }
+}
+
+/// Returns an error and its causes as one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        said = format!("{said}: {error}");
+        cause = error.source();
+    }
+    said
+}

@@ -1,0 +1,325 @@
+//! The files of a copy.
+//!
+//! ```text
+//! MANIFEST    one line of JSON, and one with its BLAKE3
+//! documents   a row for each file of the version, by path          `Document`
+//! cleaned     what cleaning made of each content                   `(DocumentId, Cleaned)`
+//! chunks      the chunk list of each cleaned text                  `(ChunkingId, Chunked)`
+//! texts       every cleaned text and chunk text                    UTF-8
+//! vectors     the vector of each card and text                     card 16 bytes, text 16, components f16, or none
+//! ```
+//!
+//! Every file but the manifest is a sequence of records: length u32, little endian, and so many bytes.
+//!
+//! **Invariant:** a record is handed out only after the sum of its whole file was compared with the manifest's, and again
+//! while it is read. No record is longer than [`MAX_RECORD_BYTES`].
+
+use serde::{Deserialize, Serialize};
+use snapshots::CommitId;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The format that this build writes and reads.
+pub(super) const FORMAT: u32 = 1;
+/// The largest manifest that is read; the largest honest one has some kilobytes.
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
+/// The largest record: a text is bounded by the rules' `max_bytes`, and may grow threefold when it is decoded.
+pub(super) const MAX_RECORD_BYTES: usize = 64 << 20;
+
+pub(super) const DOCUMENTS: &str = "documents";
+pub(super) const CLEANED: &str = "cleaned";
+pub(super) const CHUNKS: &str = "chunks";
+pub(super) const TEXTS: &str = "texts";
+pub(super) const VECTORS: &str = "vectors";
+pub(super) const FILES: [&str; 5] = [DOCUMENTS, CLEANED, CHUNKS, TEXTS, VECTORS];
+
+/// What a copy says of itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    pub(super) format: u32,
+    /// The source's name.
+    pub source: String,
+    /// `git` or `directory`.
+    pub kind: String,
+    pub(super) commit: String,
+    pub(super) parent: Option<String>,
+    /// The committer's time, in seconds since 1970.
+    pub time: i64,
+    /// The views that stood at the commit.
+    pub views: Vec<String>,
+    /// The digest of all entries, in hexadecimal.
+    pub digest: String,
+    pub(super) fingerprint: String,
+    pub(super) model: String,
+    pub(super) analyzer: String,
+    pub(super) dimensions: u32,
+    /// How many entries there are.
+    pub entries: u64,
+    /// How many rows of documents there are.
+    pub documents: u64,
+    pub(super) tokens: [u64; 2],
+    pub(super) files: BTreeMap<String, FileSum>,
+}
+
+/// How long a file is, and its sum.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct FileSum {
+    pub(super) records: u64,
+    pub(super) bytes: u64,
+    pub(super) blake3: String,
+}
+
+/// Why a copy cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CopyError {
+    /// The file system refused.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is something already.
+    #[error("{} is there already; export into a folder that is not", path.display())]
+    Exists {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// No copy.
+    #[error("{} holds no copy of a snapshot; `tidemill snapshots export REV DIR` writes one", path.display())]
+    NoCopy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A copy of another format.
+    #[error("the copy in {} is format {found}, this build reads format {FORMAT}; export it again with this release", path.display())]
+    Format {
+        /// The folder.
+        path: PathBuf,
+        /// What it says.
+        found: u64,
+    },
+    /// What is there is not what was written.
+    #[error("{} is damaged: {reason}; copy it again from where it was exported", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        reason: String,
+    },
+    /// The copy was made with other settings than this build's.
+    #[error(
+        "the copy's {what} is {found} and this build has {built}; export it again with this release, or track the source"
+    )]
+    Other {
+        /// Model or analyzer.
+        what: &'static str,
+        /// What the copy names.
+        found: String,
+        /// What this build has.
+        built: String,
+    },
+    /// The store that is exported from lacks something.
+    #[error("the store has no {what}, which {path} needs; run `tidemill snapshots verify`")]
+    Lost {
+        /// What is missing.
+        what: &'static str,
+        /// The document.
+        path: String,
+    },
+    /// The store that is exported from cannot be read.
+    #[error(transparent)]
+    Reader(#[from] crate::index::ReaderError),
+    /// The database refused.
+    #[error(transparent)]
+    Store(#[from] crate::store::StoreError),
+}
+
+impl CopyError {
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { action, path, source }
+    }
+
+    pub(super) fn damaged(path: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
+        Self::Damaged { path: path.into(), reason: reason.into() }
+    }
+}
+
+impl Manifest {
+    /// Returns the commit, or a directory's tree hash.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub fn commit(&self) -> Result<CommitId, CopyError> {
+        self.commit.parse().map_err(|_| bad("its commit is no hash"))
+    }
+
+    /// Returns the commit's first parent.
+    ///
+    /// # Errors
+    /// Where it is no hash.
+    pub fn parent(&self) -> Result<Option<CommitId>, CopyError> {
+        self.parent.as_deref().map(str::parse).transpose().map_err(|_| bad("its parent is no hash"))
+    }
+
+    /// Returns the fingerprint of rules and analyzer.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub fn fingerprint(&self) -> Result<[u8; 16], CopyError> {
+        let words = (self.fingerprint.len() == 32).then(|| u128::from_str_radix(&self.fingerprint, 16).ok()).flatten();
+        words.map(u128::to_be_bytes).ok_or_else(|| bad("its fingerprint is none"))
+    }
+
+    /// Writes the manifest, durably.
+    pub(super) fn write(&self, folder: &Path) -> Result<(), CopyError> {
+        let path = folder.join("MANIFEST");
+        let failed = CopyError::io("write", &path);
+        let written = serde_json::to_string(self).map_err(io::Error::from).and_then(|line| {
+            let sum = blake3::hash(line.as_bytes()).to_hex();
+            let mut file = File::create(&path)?;
+            write!(file, "{line}\n{sum}\n")?;
+            file.sync_all()
+        });
+        written.map_err(failed)
+    }
+
+    /// Reads the manifest of a folder and checks its sum and its format.
+    pub(super) fn read(folder: &Path) -> Result<Self, CopyError> {
+        let path = folder.join("MANIFEST");
+        if !path.exists() {
+            return Err(CopyError::NoCopy { path: folder.to_owned() });
+        }
+        let mut text = String::new();
+        let (file, _) = open_plain(&path)?;
+        file.take(MAX_MANIFEST_BYTES)
+            .read_to_string(&mut text)
+            .map_err(|error| CopyError::damaged(&path, error.to_string()))?;
+        let mut lines = text.lines();
+        let (line, sum) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+        if blake3::hash(line.as_bytes()).to_hex().as_str() != sum {
+            return Err(CopyError::damaged(path, "its BLAKE3 sum does not fit"));
+        }
+        // The format first: another one may have other fields.
+        let value: serde_json::Value =
+            serde_json::from_str(line).map_err(|error| CopyError::damaged(&path, error.to_string()))?;
+        match value.get("format").and_then(serde_json::Value::as_u64) {
+            Some(found) if found == u64::from(FORMAT) => {}
+            Some(found) => return Err(CopyError::Format { path: folder.to_owned(), found }),
+            None => return Err(CopyError::damaged(path, "it names no format")),
+        }
+        serde_json::from_value(value).map_err(|error| CopyError::damaged(&path, error.to_string()))
+    }
+}
+
+fn bad(reason: &str) -> CopyError {
+    CopyError::damaged("MANIFEST", reason)
+}
+
+/// Opens a plain file and returns its length; whatever else has the name (a pipe would block) is refused.
+fn open_plain(path: &Path) -> Result<(File, u64), CopyError> {
+    let is_plain = fs::symlink_metadata(path).map_err(CopyError::io("read", path))?.is_file();
+    if !is_plain {
+        return Err(CopyError::damaged(path, "it is no plain file"));
+    }
+    let file = File::open(path).map_err(CopyError::io("open", path))?;
+    let length = file.metadata().map_err(CopyError::io("read", path))?.len();
+    Ok((file, length))
+}
+
+/// Writes records to a file.
+pub(super) struct RecordWriter {
+    path: PathBuf,
+    file: BufWriter<File>,
+    hasher: blake3::Hasher,
+    sum: FileSum,
+}
+
+impl RecordWriter {
+    pub(super) fn create(folder: &Path, name: &str) -> Result<Self, CopyError> {
+        let path = folder.join(name);
+        let file = BufWriter::new(File::create(&path).map_err(CopyError::io("create", &path))?);
+        let sum = FileSum { records: 0, bytes: 0, blake3: String::new() };
+        Ok(Self { path, file, hasher: blake3::Hasher::new(), sum })
+    }
+
+    pub(super) fn write(&mut self, record: &[u8]) -> Result<(), CopyError> {
+        if record.len() > MAX_RECORD_BYTES {
+            return Err(CopyError::damaged(
+                &self.path,
+                format!("a record of {} bytes is too long for it", record.len()),
+            ));
+        }
+        for part in [&(record.len() as u32).to_le_bytes(), record] {
+            self.file.write_all(part).map_err(CopyError::io("write", &self.path))?;
+            self.hasher.update(part);
+            self.sum.bytes += part.len() as u64;
+        }
+        self.sum.records += 1;
+        Ok(())
+    }
+
+    /// Makes the file durable and returns what the manifest says of it.
+    pub(super) fn finish(mut self) -> Result<FileSum, CopyError> {
+        let synced = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
+        synced.map_err(CopyError::io("write", &self.path))?;
+        Ok(FileSum { blake3: self.hasher.finalize().to_hex().to_string(), ..self.sum })
+    }
+}
+
+/// Compares a file with what the manifest says of it.
+pub(super) fn check_sum(folder: &Path, name: &str, sum: &FileSum) -> Result<(), CopyError> {
+    let path = folder.join(name);
+    let (file, length) = open_plain(&path)?;
+    if length != sum.bytes {
+        return Err(CopyError::damaged(path, format!("it has {length} bytes instead of {}", sum.bytes)));
+    }
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(file.take(sum.bytes)).map_err(CopyError::io("read", &path))?;
+    if hasher.finalize().to_hex().as_str() == sum.blake3 {
+        Ok(())
+    } else {
+        Err(CopyError::damaged(path, "its BLAKE3 sum does not fit"))
+    }
+}
+
+/// Tells each record of a file, and compares the sum at the end.
+pub(super) fn for_each_record(
+    folder: &Path,
+    name: &str,
+    sum: &FileSum,
+    mut look: impl FnMut(&[u8]) -> Result<(), String>,
+) -> Result<(), CopyError> {
+    let path = folder.join(name);
+    let damaged = |reason: String| CopyError::damaged(&path, reason);
+    let (file, _) = open_plain(&path)?;
+    let mut file = BufReader::new(file);
+    let mut hasher = blake3::Hasher::new();
+    let mut left = sum.bytes;
+    let mut record = Vec::new();
+    for number in 0..sum.records {
+        let mut length = [0; 4];
+        file.read_exact(&mut length).map_err(CopyError::io("read", &path))?;
+        hasher.update(&length);
+        let length = u32::from_le_bytes(length) as usize;
+        left = left.checked_sub(4 + length as u64).ok_or_else(|| damaged(format!("record {number} has no end")))?;
+        if length > MAX_RECORD_BYTES {
+            return Err(damaged(format!("record {number} has {length} bytes")));
+        }
+        record.resize(length, 0);
+        file.read_exact(&mut record).map_err(CopyError::io("read", &path))?;
+        hasher.update(&record);
+        look(&record).map_err(|reason| damaged(format!("record {number}: {reason}")))?;
+    }
+    if left > 0 || hasher.finalize().to_hex().as_str() != sum.blake3 {
+        return Err(damaged("it is not what its sum says".to_owned()));
+    }
+    Ok(())
+}

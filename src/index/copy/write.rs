@@ -1,0 +1,191 @@
+//! Export: from a version of an open store to a folder.
+//!
+//! In: a reader, a version, the rules. Out: the folder, complete.
+//!
+//! **Invariant:** the folder has its name only once everything in it is durable; until then it is called `DIR.partial`, and
+//! the next export of that name removes it.
+
+use super::format::{self, CopyError, FORMAT, Manifest, RecordWriter};
+use crate::index::{IndexReader, ReaderError, lexical};
+use crate::store::{SourceRecord, encode};
+use dataflows::data::{Cleaned, Document, DocumentPath, EmbedId, Fingerprint, Outcome, TextHash, place};
+use dataflows::memo::{Chunked, Embedded, Memo};
+use dataflows::rules::Rules;
+use rustc_hash::FxHashSet;
+use snapshots::{Ordinal, VersionId};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// What was written.
+#[derive(Clone, Debug)]
+pub struct Exported {
+    /// What the copy says of itself.
+    pub manifest: Manifest,
+    /// Bytes of all files but the manifest.
+    pub bytes: u64,
+}
+
+/// Writes a copy of a version into a folder that is not there yet.
+///
+/// `rules` lead from paths to what cleaning made of their contents; under other rules than the version's the copy is
+/// whole, but whoever imports it cleans again what they changed.
+///
+/// # Errors
+/// Where the folder is there, the store lacks something, or the disk is full; nothing of that name is left then.
+pub fn export(
+    reader: &IndexReader,
+    source: &SourceRecord,
+    version: VersionId,
+    views: Vec<String>,
+    (rules, dimensions): (&Rules, u32),
+    folder: &Path,
+) -> Result<Exported, CopyError> {
+    let is_free = match fs::read_dir(folder) {
+        Ok(mut files) => files.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    if !is_free {
+        return Err(CopyError::Exists { path: folder.to_owned() });
+    }
+    let mut partial = folder.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    match fs::remove_dir_all(&partial) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(CopyError::io("remove", &partial)(error));
+        }
+        _ => {}
+    }
+    fs::create_dir_all(&partial).map_err(CopyError::io("make", &partial))?;
+
+    let (known, alive) = reader.with_archive(|archive| {
+        let known = archive.version(version).cloned().ok_or(ReaderError::Empty)?;
+        Ok::<_, ReaderError>((known, archive.bitmaps(version)?))
+    })?;
+    let mut documents = reader.catalogue().documents(alive.documents.iter().map(Ordinal::new))?;
+    documents.sort();
+    let mut writer = Writer::create(&partial)?;
+    for document in &documents {
+        writer.document(reader, rules, document)?;
+    }
+    let files = writer.finish()?;
+    let bytes = files.values().map(|file| file.bytes).sum();
+    let manifest = Manifest {
+        format: FORMAT,
+        source: source.name.clone(),
+        kind: source.kind.as_str().to_owned(),
+        commit: known.commit.to_string(),
+        parent: known.parent.map(|parent| parent.to_string()),
+        time: known.time,
+        views,
+        digest: known.digest.to_string(),
+        fingerprint: Fingerprint::from_bytes(known.fingerprint).to_string(),
+        model: Fingerprint::from_bytes(known.model).to_string(),
+        analyzer: lexical::fingerprint().to_string(),
+        dimensions,
+        entries: known.statistics.live_entries,
+        documents: known.statistics.live_documents,
+        tokens: known.statistics.live_tokens,
+        files,
+    };
+    manifest.write(&partial)?;
+    sync(&partial)?;
+    fs::rename(&partial, folder).map_err(CopyError::io("rename", &partial))?;
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    sync(parent)?;
+    Ok(Exported { manifest, bytes })
+}
+
+fn sync(folder: &Path) -> Result<(), CopyError> {
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(CopyError::io("sync", folder))
+}
+
+/// The five files in the making; each result is written once.
+struct Writer {
+    documents: RecordWriter,
+    cleaned: RecordWriter,
+    chunks: RecordWriter,
+    texts: RecordWriter,
+    vectors: RecordWriter,
+    known: FxHashSet<[u8; 16]>,
+    embedded: FxHashSet<EmbedId>,
+}
+
+impl Writer {
+    fn create(folder: &Path) -> Result<Self, CopyError> {
+        let file = |name| RecordWriter::create(folder, name);
+        Ok(Self {
+            documents: file(format::DOCUMENTS)?,
+            cleaned: file(format::CLEANED)?,
+            chunks: file(format::CHUNKS)?,
+            texts: file(format::TEXTS)?,
+            vectors: file(format::VECTORS)?,
+            known: FxHashSet::default(),
+            embedded: FxHashSet::default(),
+        })
+    }
+
+    fn finish(self) -> Result<BTreeMap<String, format::FileSum>, CopyError> {
+        let files = [self.documents, self.cleaned, self.chunks, self.texts, self.vectors];
+        let sums = format::FILES.iter().zip(files).map(|(name, file)| Ok(((*name).to_owned(), file.finish()?)));
+        sums.collect()
+    }
+
+    /// Writes a document's row and everything that the stages made of it.
+    fn document(&mut self, reader: &IndexReader, rules: &Rules, document: &Document) -> Result<(), CopyError> {
+        let memo = reader.memo();
+        self.documents.write(&encode(document))?;
+        let Document { path, content, outcome } = document;
+        let id = rules.rule(rules.for_path(path)).document_id(*content);
+        if let Some(cleaned @ (Cleaned::Text { .. } | Cleaned::Skipped(_))) = memo.cleaned(id)
+            && self.known.insert(id.to_bytes())
+        {
+            self.cleaned.write(&encode(&(id, &cleaned)))?;
+            if let Cleaned::Text { text, .. } = cleaned {
+                self.text(reader, text, path)?;
+            }
+        }
+        let Outcome::Indexed { chunking, module, labels } = outcome else { return Ok(()) };
+        let list = memo.chunks(*chunking);
+        let Some(Chunked::Chunks(chunks)) = list.as_deref() else {
+            return Err(lost(reader, "chunk list", path));
+        };
+        if self.known.insert(chunking.to_bytes()) {
+            self.chunks.write(&encode(&(chunking, list.as_deref())))?;
+        }
+        for placed in place(path, module, labels, chunks) {
+            self.text(reader, placed.entry.text, path)?;
+            let id = placed.entry.embed_id();
+            if !self.embedded.insert(id) {
+                continue;
+            }
+            let components = match memo.embedded(id) {
+                Some(Embedded::Vector(vector)) => vector.components().to_vec(),
+                Some(Embedded::NoVector) => Vec::new(),
+                // Owed to the moment; whoever imports the copy asks the model again.
+                Some(Embedded::Fault(_)) | None => continue,
+            };
+            let mut record = [id.card.to_bytes(), id.text.to_bytes()].concat();
+            record.extend(components.iter().flat_map(|component| component.to_le_bytes()));
+            self.vectors.write(&record)?;
+        }
+        Ok(memo.check()?)
+    }
+
+    fn text(&mut self, reader: &IndexReader, hash: TextHash, path: &DocumentPath) -> Result<(), CopyError> {
+        if self.known.insert(hash.to_bytes()) {
+            let text = reader.memo().text(hash).ok_or_else(|| lost(reader, "text", path))?;
+            self.texts.write(text.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// Says what is missing, or why the database could not tell.
+fn lost(reader: &IndexReader, what: &'static str, path: &DocumentPath) -> CopyError {
+    match reader.memo().check() {
+        Err(error) => error.into(),
+        Ok(()) => CopyError::Lost { what, path: path.to_string() },
+    }
+}

@@ -1,0 +1,85 @@
+//! Whether the vector files are whole, and which rows they hold.
+//!
+//! In: a directory, beside any writer. Out: every row of every whole file, told to the caller, and what is damaged.
+//!
+//! **Invariant:** a row counts only once the checksum of its file or frame fits. A frame at the very end of the tail that
+//! is not whole is being written, or torn: its rows were never published. Nothing is written.
+
+use super::VectorError;
+use super::files::{self, Listing};
+use super::format::{self, Ending, Shape};
+use super::rows::Rows;
+use half::f16;
+use roaring::RoaringBitmap;
+use snapshots::Ordinal;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a directory of vectors holds.
+#[derive(Default, Debug)]
+pub struct VectorCheck {
+    /// The ordinals of all rows in whole files and frames.
+    pub ordinals: RoaringBitmap,
+    /// Files that were read.
+    pub files: usize,
+    /// What cannot be read, each error with its file.
+    pub damaged: Vec<(PathBuf, VectorError)>,
+}
+
+/// Checks every vector file and tells `look` each row that counts: the first of an ordinal.
+///
+/// # Errors
+/// When the directory cannot be listed.
+pub fn check(
+    directory: &Path,
+    shape: Shape,
+    look: &mut dyn FnMut(Ordinal, &[f16]),
+) -> Result<VectorCheck, VectorError> {
+    let mut check = VectorCheck::default();
+    let mut sealed = BTreeSet::new();
+    loop {
+        let listing = Listing::read_settled(directory)?;
+        for &number in listing.sealed.difference(&sealed) {
+            let path = files::sealed_path(directory, number);
+            check.files += 1;
+            match files::read_whole(&path).and_then(|bytes| format::decode_sealed(&bytes, shape, &path)) {
+                Ok(rows) => check.take(rows, look),
+                Err(error) => check.damaged.push((path, error)),
+            }
+        }
+        sealed.extend(&listing.sealed);
+        let Some(number) = listing.tail else { return Ok(check) };
+        let path = files::tail_path(directory, number);
+        match read_tail(&path, shape) {
+            // The writer sealed it between listing and opening.
+            Err(VectorError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => check.damaged.push((path, error)),
+            Ok((frames, ending)) => {
+                frames.into_iter().for_each(|rows| check.take(rows, look));
+                if ending == Ending::Damaged {
+                    let error = VectorError::damaged(&path, "a frame's checksum does not fit");
+                    check.damaged.push((path, error));
+                }
+            }
+        }
+        check.files += 1;
+        return Ok(check);
+    }
+}
+
+fn read_tail(path: &Path, shape: Shape) -> Result<(Vec<Rows>, Ending), VectorError> {
+    let bytes = files::read_whole(path)?;
+    format::check_tail_header(&bytes, shape, path)?;
+    let (frames, _, ending) = format::decode_frames(&bytes[format::TAIL_HEADER..], shape);
+    Ok((frames, ending))
+}
+
+impl VectorCheck {
+    fn take(&mut self, rows: Rows, look: &mut dyn FnMut(Ordinal, &[f16])) {
+        let rows = rows.admit(&mut self.ordinals);
+        for (position, &ordinal) in rows.ordinals().iter().enumerate() {
+            look(Ordinal::new(ordinal), rows.row(position));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Bisection: the first snapshot at which an answer fell out of the first k.
+//!
+//! In: a request, a path, a snapshot whose answer has the path and a later one whose answer has not. Out: two
+//! neighbours on the line of first parents between them, the earlier with the path and the later without.
+//!
+//! **Invariant:** both ends are searched before anything else, and each step halves what is left: a thousand commits cost
+//! ten searches more. Where the answer came and went several times, one of the places where it went is found.
+
+use super::retrieve::{Answer, Request, Searcher};
+use super::revision::Selected;
+use super::{Hit, SearchError};
+use dataflows::data::DocumentPath;
+use snapshots::{Archive, SourceId, VersionId};
+
+/// Why there is nothing to bisect.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BisectError {
+    /// A search failed.
+    #[error(transparent)]
+    Search(#[from] SearchError),
+    /// Several sources have a revision.
+    #[error("{rev} is a snapshot of several sources; name one with --source")]
+    SeveralSources {
+        /// The revision.
+        rev: String,
+    },
+    /// The answer is not there to begin with.
+    #[error("as of {commit}, {path} is not among the first {k}; give a --good at which it is, or a larger -k")]
+    NotGood {
+        /// The commit that was to have it.
+        commit: String,
+        /// The path.
+        path: DocumentPath,
+        /// How many hits were looked at.
+        k: usize,
+    },
+    /// The answer is still there at the end.
+    #[error("as of {commit}, {path} still has rank {rank}; give a --bad at which it is gone, or a smaller -k")]
+    NotBad {
+        /// The commit that was not to have it.
+        commit: String,
+        /// The path.
+        path: DocumentPath,
+        /// Its rank.
+        rank: usize,
+    },
+    /// One end does not lead to the other.
+    #[error(
+        "{good} is not among the first parents of {bad} that have snapshots; give two commits of one line, the older as --good"
+    )]
+    NotOnLine {
+        /// The earlier end.
+        good: String,
+        /// The later end.
+        bad: String,
+    },
+}
+
+/// One search of a bisection.
+#[derive(Clone, Debug)]
+pub struct BisectStep {
+    /// The snapshot that was searched.
+    pub at: Selected,
+    /// The best rank of the path, if it is among the first k.
+    pub rank: Option<usize>,
+}
+
+/// Two neighbouring snapshots between which the answer went.
+#[derive(Clone, Debug)]
+pub struct Bisection {
+    /// How many snapshots the line has, both ends included.
+    pub snapshots: usize,
+    /// How many searches it took.
+    pub searches: usize,
+    /// The last snapshot that has the path, and its hits.
+    pub last_good: (Selected, Vec<Hit>),
+    /// The first snapshot that has not, and its hits.
+    pub first_bad: (Selected, Vec<Hit>),
+}
+
+impl Bisection {
+    /// Returns the hits of the first bad snapshot that were not in front of `path` before: what overtook it.
+    #[must_use]
+    pub fn overtook(&self, path: &DocumentPath) -> Vec<&Hit> {
+        let ahead: Vec<&Hit> = self.last_good.1.iter().take_while(|hit| hit.path != *path).collect();
+        let same =
+            |left: &Hit, right: &Hit| left.path == right.path && left.card == right.card && left.text == right.text;
+        self.first_bad.1.iter().filter(|hit| !ahead.iter().any(|before| same(before, hit))).collect()
+    }
+}
+
+/// Finds where `path` falls out of the first `request.k` between the snapshots at `good` and `bad`; tells `on_step` of each
+/// search.
+///
+/// # Errors
+/// Where the ends are not what they are said to be, or not on one line, and where a search fails.
+pub fn bisect(
+    searcher: &Searcher,
+    request: &Request,
+    path: &DocumentPath,
+    good: &str,
+    bad: &str,
+    on_step: &mut dyn FnMut(&BisectStep),
+) -> Result<Bisection, BisectError> {
+    let mut searches = 0;
+    let mut search = |rev: &str, source: Option<&str>| -> Result<(Selected, Vec<Hit>, Option<usize>), BisectError> {
+        let source = source.map(str::to_owned).or_else(|| request.source.clone());
+        let Answer { at, hits, .. } =
+            searcher.search(&Request { at: Some(rev.to_owned()), source, ..request.clone() })?;
+        let several = BisectError::SeveralSources { rev: rev.to_owned() };
+        let Ok([at]) = <[Selected; 1]>::try_from(at) else { return Err(several) };
+        let rank = hits.iter().find(|hit| hit.path == *path).map(|hit| hit.rank);
+        searches += 1;
+        on_step(&BisectStep { at: at.clone(), rank });
+        Ok((at, hits, rank))
+    };
+    let (from, from_hits, rank) = search(good, None)?;
+    if rank.is_none() {
+        return Err(BisectError::NotGood { commit: from.commit.to_string(), path: path.clone(), k: request.k });
+    }
+    let (to, to_hits, rank) = search(bad, Some(&from.source_name))?;
+    if let Some(rank) = rank {
+        return Err(BisectError::NotBad { commit: to.commit.to_string(), path: path.clone(), rank });
+    }
+    let line = line(searcher, from.source, from.version, to.version)
+        .ok_or_else(|| BisectError::NotOnLine { good: from.commit.to_string(), bad: to.commit.to_string() })?;
+    let source = from.source_name.clone();
+    let (mut last_good, mut first_bad) = ((from, from_hits), (to, to_hits));
+    let commits: Vec<String> = searcher.reader().with_archive(|archive| {
+        line.iter().filter_map(|version| Some(archive.version(*version)?.commit.to_string())).collect()
+    });
+    let mut between = 0..commits.len().saturating_sub(1);
+    while between.end - between.start > 1 {
+        let middle = between.start + (between.end - between.start) / 2;
+        let (at, hits, rank) = search(&commits[middle], Some(&source))?;
+        if rank.is_some() {
+            between.start = middle;
+            last_good = (at, hits);
+        } else {
+            between.end = middle;
+            first_bad = (at, hits);
+        }
+    }
+    Ok(Bisection { snapshots: commits.len(), searches, last_good, first_bad })
+}
+
+/// Returns the snapshots from `good` to `bad` along first parents, both included; nothing if `bad` does not lead there.
+fn line(searcher: &Searcher, source: SourceId, good: VersionId, bad: VersionId) -> Option<Vec<VersionId>> {
+    let by_log = searcher.reader().with_archive(|archive| line_of_log(archive, source, good, bad));
+    by_log.or_else(|| {
+        // A commit without a snapshot breaks the log's chain of parents; the repository still has it.
+        let (_, record) = searcher.revisions().sources().iter().find(|(id, _)| *id == source)?;
+        let git = searcher.revisions().repository(record)?;
+        searcher.reader().with_archive(|archive| {
+            let (first, last) = (archive.version(good)?.commit, archive.version(bad)?.commit);
+            let commits = git.first_parents(last, |commit| *commit == first, None).ok()?;
+            let reaches = commits.first()?.first_parent == Some(first);
+            let snapshots = commits.iter().filter_map(|commit| archive.by_commit(source, commit.id));
+            reaches.then(|| std::iter::once(good).chain(snapshots).collect())
+        })
+    })
+}
+
+fn line_of_log(archive: &Archive, source: SourceId, good: VersionId, bad: VersionId) -> Option<Vec<VersionId>> {
+    let target = archive.version(good)?.commit;
+    let mut line = vec![bad];
+    let mut at = archive.version(bad)?;
+    while at.commit != target {
+        at = archive.version(archive.by_commit(source, at.parent?)?)?;
+        line.push(at.id);
+        // Parents of a damaged log might lead in a circle.
+        if line.len() > archive.versions().len() {
+            return None;
+        }
+    }
+    line.reverse();
+    (line.len() > 1).then_some(line)
+}
