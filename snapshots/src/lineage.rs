@@ -117,7 +117,8 @@ fn from_checkpoint(staging: &Staging<'_>, version: VersionId, checkpoints: &Chec
 ///
 /// The walk follows first parents. Where a version's base is not its parent's version it ends: whatever is still looked
 /// for was there before that commit, and older versions are of commits that need not be its ancestors. Only a version
-/// that repeats its base's commit, under other rules, lets the walk go on.
+/// that repeats its base's commit, under other rules, lets the walk go on. A commit without a parent is where its history
+/// begins: whatever is still looked for came with it, whatever the version was stored against.
 pub(crate) fn introduced(
     staging: &Staging<'_>,
     version: VersionId,
@@ -129,7 +130,8 @@ pub(crate) fn introduced(
     let mut answers = HashMap::with_capacity(wanted.len());
     let mut at = staging.version(version);
     while let Some(here) = at.filter(|_| !wanted.is_empty()) {
-        let answer = if here.base_is_parent { Introduced::At(here.id) } else { Introduced::Before(here.id) };
+        let begins = here.parent.is_none();
+        let answer = if here.base_is_parent || begins { Introduced::At(here.id) } else { Introduced::Before(here.id) };
         let known = answers.len();
         // What a version inserts stands first in its changes.
         Reader::new(staging.packed(here.id).unwrap_or_default()).set(|run| {
@@ -141,10 +143,12 @@ pub(crate) fn introduced(
             wanted.retain(|&ordinal| !answers.contains_key(&Ordinal::new(ordinal)));
         }
         let base = here.base.and_then(|base| staging.version(base));
-        let goes_on = |base: &&Version| here.base_is_parent || (base.source, base.commit) == (here.source, here.commit);
+        let is_again = |base: &Version| (base.source, base.commit) == (here.source, here.commit);
+        let goes_on = |base: &&Version| !begins && (here.base_is_parent || is_again(base));
         at = base.filter(goes_on);
         if at.is_none() {
-            answers.extend(wanted.drain(..).map(|ordinal| (Ordinal::new(ordinal), Introduced::Before(here.id))));
+            let rest = if begins { answer } else { Introduced::Before(here.id) };
+            answers.extend(wanted.drain(..).map(|ordinal| (Ordinal::new(ordinal), rest)));
         }
     }
     Ok(answers)

@@ -5,7 +5,7 @@
 //!
 //! What the receipt counts is what the user waits for: everything else in the store stays as it is.
 
-use crate::support::{Picture, Repository, Running, Store, Tree, git, tree, work};
+use crate::support::{Picture, Repository, Running, Store, Tree, entries, git, tree, work};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use tidemill::search::{Request, Searcher};
@@ -121,7 +121,7 @@ impl Bench {
 
     /// Returns every entry of a path as (symbol, text), with its first line.
     fn entries(&mut self, path: &str) -> Vec<((String, String), u32)> {
-        let lines = Picture::of(&self.searcher(), None).entries.into_iter().filter(|line| line.path == path);
+        let lines = entries(&self.searcher()).into_iter().filter(|line| line.path == path);
         lines.map(|line| ((line.symbol, line.text), line.lines.first)).collect()
     }
 }

@@ -33,8 +33,13 @@ struct Commit {
 }
 
 fn commits() -> impl Strategy<Value = Commit> {
-    let link =
-        prop_oneof![5 => Just(Link::Parent), 1 => Just(Link::Gap), 1 => Just(Link::Again), 1 => Just(Link::Sideways)];
+    let link = prop_oneof![
+        5 => Just(Link::Parent),
+        1 => Just(Link::Gap),
+        1 => Just(Link::Again),
+        1 => Just(Link::Sideways),
+        1 => Just(Link::Root),
+    ];
     let ordinals = || proptest::collection::vec(0..60u32, 0..6);
     (proptest::option::weighted(0.95, 0..4usize), link, 0..6u32, ordinals(), ordinals(), proptest::option::of(0..3u32))
         .prop_map(|(base, link, fresh, revived, retracted, view)| Commit {

@@ -71,3 +71,11 @@ fn the_same_commit_under_other_rules_hides_only_what_the_rules_changed() {
     ];
     check(again, 2, &[(1, at(0)), (2, at(1)), (3, before(2))]);
 }
+
+#[test]
+fn a_commit_without_a_parent_brought_all_that_it_holds() {
+    // Version 1 starts an orphan branch; it is stored against what the view held before.
+    let orphan: &[Step<'_>] =
+        &[(None, Link::Parent, 2, &[], &[]), (Some(0), Link::Root, 1, &[], &[0]), (Some(1), Link::Parent, 1, &[], &[])];
+    check(orphan, 2, &[(1, at(1)), (2, at(1)), (3, at(2))]);
+}

@@ -34,6 +34,8 @@ pub(crate) enum Link {
     Again,
     /// The parent is a version, but not the base.
     Sideways,
+    /// The commit has no parent, as the first of an orphan branch.
+    Root,
 }
 
 /// The identity that entry `ordinal` has in these tests.
@@ -91,6 +93,7 @@ impl Model {
             (Link::Parent, before) => (commit(number), before.as_ref().map(|plain| plain.stated.commit), same_rules),
             (Link::Again, Some(plain)) => (plain.stated.commit, plain.stated.parent, other_rules),
             (Link::Sideways, Some(_)) => (commit(number), Some(commit(0)), same_rules),
+            (Link::Root, _) => (commit(number), None, same_rules),
             _ => (commit(number), Some(commit(number + 1_000_000)), same_rules),
         };
         let ordinals = || entries.iter().map(|&ordinal| Ordinal::new(ordinal));
@@ -137,6 +140,9 @@ impl Model {
         let plain = &self.versions[version.get() as usize];
         if !plain.entries.contains(&ordinal) {
             return Introduced::Absent;
+        }
+        if plain.stated.parent.is_none() {
+            return Introduced::At(version);
         }
         let before = plain.stated.base.map(|base| (base, &self.versions[base.get() as usize]));
         match before {

@@ -11,7 +11,7 @@ mod repository;
 mod store;
 
 pub(crate) use history::{History, Step, steps};
-pub(crate) use picture::Picture;
+pub(crate) use picture::{Picture, entries};
 pub(crate) use program::{Live, Program};
 pub(crate) use repository::{Repository, Tree, content_id, files, tree};
 pub(crate) use store::{Running, Store, git, work};
@@ -23,5 +23,6 @@ use proptest::test_runner::{Config, RngSeed};
 pub(crate) fn cases(cases: u32) -> Config {
     let heavy = std::env::var_os("TIDEMILL_HEAVY").is_some_and(|value| value == "1");
     let (cases, rng_seed) = if heavy { (cases * 30, RngSeed::Random) } else { (cases, RngSeed::Fixed(20)) };
-    Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: 200, ..Config::default() }
+    // A failure is shown soon rather than in its smallest form.
+    Config { cases, rng_seed, failure_persistence: None, max_shrink_time: 30_000, ..Config::default() }
 }

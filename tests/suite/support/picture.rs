@@ -96,6 +96,12 @@ pub(crate) fn same_rows<T: PartialEq + Debug>(found: &[T], expected: &[T], what:
     assert_eq!(found.len(), expected.len(), "{what}: too many and too few: {rest:?}, {context:?}");
 }
 
+/// Returns every entry of the newest version.
+pub(crate) fn entries(searcher: &Searcher) -> Vec<Line> {
+    let selected = searcher.revisions().select(searcher.reader(), None, None, None).unwrap().remove(0);
+    contents(searcher, &selected).1
+}
+
 /// Returns the document rows of a version, and its entries as the bitmap has them, placed by their documents.
 fn contents(searcher: &Searcher, selected: &Selected) -> (Vec<Document>, Vec<Line>) {
     let reader = searcher.reader();
