@@ -22,7 +22,7 @@ pub struct Config {
 }
 
 /// One source.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceConfig {
     /// Where it is: a path, or `dir:PATH` for a directory.

@@ -8,6 +8,7 @@ mod archive_tools;
 mod commands;
 mod directory;
 mod graph;
+mod histories;
 mod layering;
 mod live;
 mod locality;
