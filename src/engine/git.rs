@@ -12,7 +12,7 @@
 use super::EngineError;
 use super::step::Step;
 use crate::config::Backfill;
-use crate::watch::git::{Commit, GitError, GitSource, Head, HeadState, RefPattern};
+use crate::watch::git::{Commit, GitSource, Head, HeadState, RefPattern};
 use dataflows::data::View;
 use snapshots::{CommitId, SourceId, ViewId};
 use std::collections::{BTreeMap, HashSet};
@@ -100,7 +100,12 @@ impl GitTracker {
 
     /// Plans everything that leads from what was taken so far to where the refs stand.
     pub(super) fn plan(&mut self, numbers: &mut dyn ViewNumbers) -> Result<Vec<Step>, EngineError> {
-        let heads = self.heads()?;
+        let gone = self.gone()?;
+        let heads = match self.heads() {
+            // What is gone must go before anybody is told that nothing is left.
+            Err(EngineError::NoRefs { .. } | EngineError::Unborn { .. }) if !gone.is_empty() => Vec::new(),
+            heads => heads?,
+        };
         let mut plan = Plan { steps: Vec::new(), passing_at: self.passing_at, commits: HashSet::new() };
         for head in &heads {
             let view = match self.views.get(&head.view) {
@@ -119,7 +124,10 @@ impl GitTracker {
             }
             self.plan_backfill(head, &mut plan)?;
         }
-        self.plan_gone(&mut plan)?;
+        for view in gone {
+            let at = view.at.filter(|_| view.in_graph);
+            plan.steps.push(Step::Leave { graph_view: View(view.id.get()), at, view: Some(view.id) });
+        }
         if plan.passing_at.is_some() {
             plan.steps.push(Step::Leave { graph_view: self.passing, at: plan.passing_at, view: None });
         }
@@ -254,23 +262,13 @@ impl GitTracker {
         Ok(commits)
     }
 
-    /// Plans the end of views whose ref is no more.
-    fn plan_gone(&self, plan: &mut Plan) -> Result<(), EngineError> {
-        let everything = [RefPattern::parse("*")?, RefPattern::parse("HEAD")?];
-        let there: HashSet<String> = match self.source.heads(&everything) {
-            Ok(heads) => heads.heads.into_iter().map(|head| head.view).collect(),
-            Err(error @ GitError::Pattern { .. }) => return Err(error.into()),
-            Err(error) => {
-                tracing::warn!("{}: cannot list the refs: {error}", self.name);
-                return Ok(());
-            }
-        };
-        let gone = self.views.iter().filter(|(name, _)| !there.contains(*name) && *name != "HEAD");
-        for (_, view) in gone {
-            let at = view.at.filter(|_| view.in_graph);
-            plan.steps.push(Step::Leave { graph_view: View(view.id.get()), at, view: Some(view.id) });
-        }
-        Ok(())
+    /// Returns the views whose ref is no more, or no longer leads to a commit.
+    ///
+    /// A ref that cannot be read at present is there: what was indexed of it stays.
+    fn gone(&self) -> Result<Vec<GitView>, EngineError> {
+        let known: Vec<&str> = self.views.keys().map(String::as_str).collect();
+        let standing = self.source.standing(&known)?;
+        Ok(self.views.iter().filter(|(name, _)| !standing.contains(*name)).map(|(_, view)| *view).collect())
     }
 }
 

@@ -140,7 +140,12 @@ pub(super) fn restores(
     for source in sources {
         match source {
             Source::Git(git, _) => {
-                for head in git.heads()?.into_iter().filter(|head| !head.is_tag) {
+                let heads = match git.heads() {
+                    // The views that are left, if any, are let go by the first plan; it also says what is wrong.
+                    Err(EngineError::NoRefs { .. } | EngineError::Unborn { .. }) => Vec::new(),
+                    heads => heads?,
+                };
+                for head in heads.into_iter().filter(|head| !head.is_tag) {
                     let Some(view) = git.view(&head.view).copied() else { continue };
                     let Some(version) = archive.view(view.id) else { continue };
                     let files = files_of(archive, &catalogue, version)?;

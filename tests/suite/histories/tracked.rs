@@ -7,7 +7,7 @@ use snapshots::{CommitId, Ordinal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tidemill::config::{Config, SourceConfig};
-use tidemill::engine::{Stop, Tracker, TrackerOptions};
+use tidemill::engine::{EngineError, Stop, Tracker, TrackerOptions};
 use tidemill::search::{Mode, Request, Searcher};
 use tidemill::store::Layout;
 
@@ -44,7 +44,7 @@ impl Tracked {
     }
 
     /// Starts the tracker if need be, and brings the store in step.
-    pub(super) fn catch_up(&mut self) {
+    pub(super) fn catch_up(&mut self) -> Result<(), EngineError> {
         let config = Config { sources: vec![self.source.clone()], pool: Some(2), ..Config::default() };
         let options = TrackerOptions {
             layout: self.layout.clone(),
@@ -53,7 +53,7 @@ impl Tracked {
             stop: Stop::default(),
         };
         let tracker = self.tracker.get_or_insert_with(|| Tracker::open(options).unwrap());
-        tracker.catch_up().unwrap();
+        tracker.catch_up()
     }
 
     /// Stops the tracker.
