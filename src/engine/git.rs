@@ -10,12 +10,15 @@
 //! own, which leaves the graph at the end of the plan.
 
 use super::EngineError;
+use super::directory::WORKTREE_VIEW;
 use super::step::Step;
 use crate::config::Backfill;
+use crate::watch::EventState;
 use crate::watch::git::{Commit, GitSource, Head, HeadState, RefPattern};
 use dataflows::data::View;
 use snapshots::{CommitId, SourceId, ViewId};
 use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 
 /// A git repository that is tracked.
 pub(super) struct GitTracker {
@@ -31,6 +34,12 @@ pub(super) struct GitTracker {
     passing: View,
     /// Where that head stands.
     passing_at: Option<CommitId>,
+    /// How often to fetch before looking.
+    pub(super) fetch: Option<Duration>,
+    /// Whether the name of the work tree's view is taken.
+    has_worktree: bool,
+    /// How file events arrive, as far as the watcher has told.
+    pub(super) events: EventState,
 }
 
 /// One view of the repository, known to the store or new.
@@ -56,6 +65,8 @@ impl GitTracker {
         source: GitSource,
         patterns: Vec<RefPattern>,
         backfill: Option<Backfill>,
+        fetch: Option<Duration>,
+        has_worktree: bool,
     ) -> Self {
         let passing = View(u32::MAX - id.get());
         Self {
@@ -68,7 +79,16 @@ impl GitTracker {
             views: BTreeMap::new(),
             passing,
             passing_at: None,
+            fetch,
+            has_worktree,
+            events: EventState::default(),
         }
+    }
+
+    /// Returns how many matched tags are no commits, and how many matched refs cannot be read.
+    pub(super) fn left_out(&self) -> (u64, u64) {
+        let heads = self.source.heads(&self.patterns).unwrap_or_default();
+        (heads.skipped_tags as u64, heads.broken.len() as u64)
     }
 
     /// Tells the tracker of a commit that has a snapshot.
@@ -78,7 +98,9 @@ impl GitTracker {
 
     /// Tells the tracker of a view that the store has.
     pub(super) fn knows_view(&mut self, name: String, view: GitView) {
-        self.views.insert(name, view);
+        if !(self.has_worktree && name == WORKTREE_VIEW) {
+            self.views.insert(name, view);
+        }
     }
 
     /// Returns the view of this name, if it is known.
@@ -95,7 +117,15 @@ impl GitTracker {
 
     /// Returns the heads that are tracked, as [`heads_of`] does.
     pub(super) fn heads(&self) -> Result<Vec<Head>, EngineError> {
-        heads_of(&self.source, &self.patterns, &self.name)
+        let mut heads = heads_of(&self.source, &self.patterns, &self.name)?;
+        if self.has_worktree && heads.iter().any(|head| head.view == WORKTREE_VIEW) {
+            tracing::warn!(
+                "{}: a ref is called `{WORKTREE_VIEW}` like the view of --worktree; it is left out",
+                self.name
+            );
+            heads.retain(|head| head.view != WORKTREE_VIEW);
+        }
+        Ok(heads)
     }
 
     /// Plans everything that leads from what was taken so far to where the refs stand.
