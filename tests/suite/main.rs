@@ -15,5 +15,6 @@ mod locality;
 mod rebuilt;
 mod receipts;
 mod refusals;
+mod sources;
 mod support;
 mod whole;

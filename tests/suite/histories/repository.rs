@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 /// What stands at a path of a tree to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Node {
+pub(crate) enum Node {
     /// A file with these bytes, executable or not.
     File(Vec<u8>, bool),
     /// A symbolic link to this target.
@@ -20,19 +20,19 @@ pub(super) enum Node {
 }
 
 /// A tree to be written.
-pub(super) type Tree = BTreeMap<Vec<u8>, Node>;
+pub(crate) type Tree = BTreeMap<Vec<u8>, Node>;
 /// What `git ls-tree -r` says: mode and object id, by path.
-pub(super) type Listing = BTreeMap<Vec<u8>, (String, String)>;
+pub(crate) type Listing = BTreeMap<Vec<u8>, (String, String)>;
 
 /// A bare repository in a folder of its own.
-pub(super) struct Repository {
+pub(crate) struct Repository {
     folder: tempfile::TempDir,
     time: i64,
 }
 
 impl Repository {
     /// Makes an empty repository whose HEAD names `main`.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let repository = Self { folder, time: 1_700_000_000 };
         let path = repository.path();
@@ -41,27 +41,27 @@ impl Repository {
     }
 
     /// Returns the repository's folder.
-    pub(super) fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("repo.git")
     }
 
     /// Returns a folder beside it.
-    pub(super) fn beside(&self, name: &str) -> PathBuf {
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Runs git, which must succeed, and returns what it printed, trimmed.
-    pub(super) fn git(&self, arguments: &[&str]) -> String {
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
         self.git_at(&self.path(), arguments)
     }
 
     /// As [`Self::git`], in another folder.
-    pub(super) fn git_at(&self, folder: &Path, arguments: &[&str]) -> String {
+    pub(crate) fn git_at(&self, folder: &Path, arguments: &[&str]) -> String {
         String::from_utf8_lossy(&run(folder, arguments, b"")).trim().to_owned()
     }
 
     /// Writes a commit of this tree and moves the branch to it, wherever it stood before.
-    pub(super) fn commit(&mut self, branch: &str, parents: &[&str], tree: &Tree) -> String {
+    pub(crate) fn commit(&mut self, branch: &str, parents: &[&str], tree: &Tree) -> String {
         self.time += 60;
         let mut stream = format!("commit refs/heads/{branch}\nmark :1\n").into_bytes();
         stream.extend(format!("committer C <c@example.org> {} +0000\ndata 1\nx\n", self.time).bytes());
@@ -90,7 +90,7 @@ impl Repository {
     }
 
     /// Returns every ref with the commit that it leads to, or nothing where it leads to a tree or a blob.
-    pub(super) fn refs(&self) -> BTreeMap<String, Option<String>> {
+    pub(crate) fn refs(&self) -> BTreeMap<String, Option<String>> {
         let format = "--format=%(refname) %(objecttype) %(objectname) %(*objecttype) %(*objectname)";
         let listing = self.git(&["for-each-ref", format]);
         let line = |line: &str| {
@@ -106,7 +106,7 @@ impl Repository {
     }
 
     /// Returns the files of a commit as `git ls-tree -r -z` lists them.
-    pub(super) fn ls_tree(&self, commit: &str) -> Listing {
+    pub(crate) fn ls_tree(&self, commit: &str) -> Listing {
         let listing = run(&self.path(), &["ls-tree", "-r", "-z", "--full-tree", commit], b"");
         let entry = |line: &[u8]| {
             let tab = line.iter().position(|&byte| byte == b'\t').unwrap();
@@ -117,13 +117,13 @@ impl Repository {
     }
 
     /// Tells whether the repository holds an object.
-    pub(super) fn has(&self, id: &str) -> bool {
+    pub(crate) fn has(&self, id: &str) -> bool {
         let said = run(&self.path(), &["cat-file", "--batch-check"], format!("{id}\n").as_bytes());
         !String::from_utf8(said).unwrap().contains("missing")
     }
 
     /// Returns the id that git gives these bytes.
-    pub(super) fn blob_id(&self, bytes: &[u8]) -> String {
+    pub(crate) fn blob_id(&self, bytes: &[u8]) -> String {
         String::from_utf8(run(&self.path(), &["hash-object", "--stdin"], bytes)).unwrap().trim().to_owned()
     }
 }
