@@ -19,10 +19,13 @@ pub struct Config {
     pub workers: Option<usize>,
     /// Threads on which contents are cleaned, cut and embedded; the number of processors by default.
     pub pool: Option<usize>,
+    /// Whether the sources are all that is to be tracked, as in a file: what the store knows beside them is taken back.
+    #[serde(skip)]
+    pub is_complete: bool,
 }
 
 /// One source.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceConfig {
     /// Where it is: a path, or `dir:PATH` for a directory.
@@ -38,6 +41,12 @@ pub struct SourceConfig {
     /// Seconds between two looks at the source where no file event comes.
     #[serde(default)]
     pub poll_seconds: Option<f64>,
+    /// Seconds between two fetches from the repository's remote; nothing is fetched without it.
+    #[serde(default)]
+    pub fetch_seconds: Option<f64>,
+    /// Whether the uncommitted state of the repository's work tree is a view too.
+    #[serde(default)]
+    pub worktree: bool,
 }
 
 /// Which commits before a head get snapshots.
@@ -118,7 +127,8 @@ impl Config {
             Err(error) if path.is_none() && error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(source) => return Err(ConfigError::Read { path: asked.to_owned(), source }),
         };
-        toml::from_str(&text).map_err(|source| ConfigError::Parse { path: asked.to_owned(), source: Box::new(source) })
+        let failed = |source| ConfigError::Parse { path: asked.to_owned(), source: Box::new(source) };
+        Ok(Self { is_complete: true, ..toml::from_str(&text).map_err(failed)? })
     }
 }
 

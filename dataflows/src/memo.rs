@@ -6,7 +6,7 @@
 //! **Invariant:** the first answer stays. Once a memo has answered for an identity it gives the same answer for as long
 //! as a graph runs over it, so a retraction takes back exactly what its insertion brought.
 
-use crate::data::{Card, CardHash, Chunk, ChunkingId, Cleaned, ContentId, DocumentId, EmbedId, TextHash};
+use crate::data::{Card, CardHash, Chunk, ChunkingId, Cleaned, ContentId, DocumentId, EmbedId, SkipReason, TextHash};
 use crate::embed::Vector;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,8 @@ pub enum Content {
     Bytes(Vec<u8>),
     /// The content has this many bytes, more than were asked for, and was not read.
     TooLarge(u64),
+    /// The content stands for bytes that are not here now, which is no fault: it counts under this reason until they are.
+    Absent(SkipReason),
 }
 
 /// Why a content cannot be read now.

@@ -101,6 +101,7 @@ fn text_of(
     match contents.read(state.content, rule.max_bytes()) {
         Ok(Content::Bytes(bytes)) => clean(rule, &bytes).map_err(Outcome::Skipped),
         Ok(Content::TooLarge(_)) => Err(Outcome::Skipped(SkipReason::TooLarge)),
+        Ok(Content::Absent(reason)) => Err(Outcome::Skipped(reason)),
         Err(error) => Err(Outcome::Fault { stage: StageName::Clean, error: error.to_string() }),
     }
 }

@@ -47,11 +47,10 @@ pub(super) fn run(global: &Global, args: &DemoArgs) -> Result<Outcome> {
     let source = SourceConfig {
         path: args.repository.to_string_lossy().into_owned(),
         name: Some(name.clone()),
-        refs: Vec::new(),
         backfill: Some(Backfill::Commits(COMMITS)),
-        poll_seconds: None,
+        ..SourceConfig::default()
     };
-    let config = Config { sources: vec![source], ..global.config()? };
+    let config = Config { sources: vec![source], is_complete: false, ..global.config()? };
     let report = Report::of_progress(global);
     let summary = track(global.layout(), config, report.clone(), true)?;
     report.finish();

@@ -2,11 +2,11 @@
 //!
 //! In: a store, and its sources where they can be asked. Out: one object, or lines for people.
 
-use super::output::{bytes, json_line, line, short};
+use super::output::{self, bytes, json_line, line, short};
 use super::{Global, Outcome};
 use crate::search::Searcher;
-use crate::serve::wire::{FaultStatus, SourceStatus, StatusAnswer, ViewStatus, WirePath, WorkCounts};
-use crate::store::SourceRecord;
+use crate::serve::wire::{FaultStatus, SourceStatus, StatusAnswer, TrackerStatus, ViewStatus, WirePath, WorkCounts};
+use crate::store::{SourceRecord, TrackerState};
 use anyhow::Result;
 use dataflows::data::Outcome as DocumentOutcome;
 use snapshots::{Ordinal, SourceId};
@@ -17,9 +17,10 @@ use std::path::Path;
 pub(super) fn run(global: &Global) -> Result<Outcome> {
     let searcher = Searcher::open(&global.layout())?;
     let reader = searcher.reader();
+    let tracker = TrackerState::read(&global.layout());
     let mut sources = Vec::new();
     for (id, record) in searcher.revisions().sources() {
-        sources.push(source_status(&searcher, *id, record)?);
+        sources.push(source_status(&searcher, *id, record, tracker.as_ref())?);
     }
     let mut work = WorkCounts::default();
     reader.catalogue().receipts()?.iter().for_each(|receipt| work.add(receipt));
@@ -40,7 +41,12 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn source_status(searcher: &Searcher, id: SourceId, record: &SourceRecord) -> Result<SourceStatus> {
+fn source_status(
+    searcher: &Searcher,
+    id: SourceId,
+    record: &SourceRecord,
+    tracker: Option<&TrackerState>,
+) -> Result<SourceStatus> {
     let (reader, revisions) = (searcher.reader(), searcher.revisions());
     let repository = revisions.repository(record);
     let mut views = Vec::new();
@@ -72,6 +78,7 @@ fn source_status(searcher: &Searcher, id: SourceId, record: &SourceRecord) -> Re
         documents: 0,
         skipped: BTreeMap::new(),
         faults: Vec::new(),
+        tracker: tracker.and_then(|state| state.sources.get(&record.name)).map(TrackerStatus::from),
     };
     let selected = revisions.select(reader, Some(&record.name), None, None).unwrap_or_default();
     for selected in selected {
@@ -103,6 +110,37 @@ fn size(folder: &Path) -> u64 {
     sizes.sum()
 }
 
+fn show_tracker(tracker: &TrackerStatus) -> Result<()> {
+    let or_never = |time: &Option<String>| time.clone().unwrap_or_else(|| "never".to_owned());
+    for watch in &tracker.watches {
+        let (event, reconcile) = (or_never(&watch.last_event), or_never(&watch.last_reconcile));
+        line(format!("  {}: last event {event}, last looked at {reconcile}", watch.what))?;
+        if let Some(warning) = &watch.warning {
+            line(format!("  {}: {}", watch.what, output::safe(warning)))?;
+        }
+        if watch.restarts > 0 {
+            line(format!("  {}: the watcher died and was started again {} times", watch.what, watch.restarts))?;
+        }
+    }
+    if tracker.skipped_tags + tracker.broken_refs > 0 {
+        let (tags, refs) = (tracker.skipped_tags, tracker.broken_refs);
+        line(format!("  left out: {tags} tags that are no commits, {refs} refs that cannot be read"))?;
+    }
+    if let Some(fetch) = &tracker.fetch {
+        let last = or_never(&fetch.last);
+        match &fetch.error {
+            Some(error) => line(format!(
+                "  fetch: {} failed since {last}, next at {}: {}",
+                fetch.failures,
+                or_never(&fetch.next),
+                output::safe(error)
+            ))?,
+            None => line(format!("  fetch: last at {last}"))?,
+        }
+    }
+    Ok(())
+}
+
 fn show(status: &StatusAnswer) -> Result<()> {
     for source in &status.sources {
         line(format!("{} ({}): {} documents", source.name, source.kind, source.documents))?;
@@ -124,6 +162,9 @@ fn show(status: &StatusAnswer) -> Result<()> {
             let skipped: Vec<String> =
                 source.skipped.iter().map(|(reason, number)| format!("{number} {reason}")).collect();
             line(format!("  skipped: {}", skipped.join(", ")))?;
+        }
+        if let Some(tracker) = &source.tracker {
+            show_tracker(tracker)?;
         }
         for fault in &source.faults {
             line(format!("  fault: {} ({}): {}", fault.path.path, fault.stage, fault.error))?;

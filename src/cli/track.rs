@@ -35,6 +35,12 @@ pub(super) struct TrackArgs {
     /// How often to look where no file event comes, as in `2s` or `500ms`.
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub(super) poll: Option<Duration>,
+    /// How often to fetch from the remote of a repository, as in `1m`; without it nothing is fetched.
+    #[arg(long, value_name = "EVERY", value_parser = parse_duration)]
+    pub(super) fetch: Option<Duration>,
+    /// Track what is not committed yet in a repository's work tree as well, as the view `worktree`.
+    #[arg(long)]
+    pub(super) worktree: bool,
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -54,7 +60,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 /// Runs `track`.
 pub(super) fn run(global: &Global, args: TrackArgs) -> Result<Outcome> {
     let mut config = global.config()?;
-    let TrackArgs { sources, once, refs, backfill, name, poll } = args;
+    let TrackArgs { sources, once, refs, backfill, name, poll, fetch, worktree } = args;
     anyhow::ensure!(name.is_none() || sources.len() < 2, "--name names one source, and {} are given", sources.len());
     let backfill: Option<Backfill> = backfill.map(|text| text.parse()).transpose()?;
     if !sources.is_empty() {
@@ -64,7 +70,10 @@ pub(super) fn run(global: &Global, args: TrackArgs) -> Result<Outcome> {
             refs: refs.clone(),
             backfill: backfill.clone(),
             poll_seconds: poll.map(|poll| poll.as_secs_f64()),
+            fetch_seconds: fetch.map(|fetch| fetch.as_secs_f64()),
+            worktree,
         };
+        config.is_complete = false;
         config.sources = sources.into_iter().map(source).collect();
     }
     let report = Report::new(global, once);

@@ -1,46 +1,155 @@
-//! A tracked directory: one view, whose versions are named by the git tree hash of its files.
+//! Files on disk that are tracked: a directory, or the uncommitted state of a repository's work tree. One view each.
 //!
-//! In: batches from the directory's watcher. Out: what to feed, and the version that it makes.
+//! In: batches from the watcher. Out: what to feed, and the version that it makes.
 //!
-//! **Invariant:** the parent of a directory's version is the version before it, so what a batch brought was introduced
-//! by that batch.
+//! **Invariant:** a version is named by the git tree hash of its files. The parent of a directory's version is the version
+//! before it, that of a work tree's is the commit HEAD names; a work tree without changes stands at that commit itself.
 
-use crate::watch::directory::{Batch, DirectorySource, DirectoryWatcher, tree_hash};
-use dataflows::data::{DocumentPath, FileChange, View};
+use super::EngineError;
+use crate::watch::directory::{DirectorySource, DirectoryWatcher, Pace, tree_hash};
+use crate::watch::git::GitSource;
+use crate::watch::worktree::WorktreeWatcher;
+use crate::watch::{Commit, Contents, EventState};
+use dataflows::data::{DocumentPath, FileChange, FileState, View};
 use snapshots::{CommitId, SourceId, ViewId};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What the view of a directory is called.
 pub(super) const DIRECTORY_VIEW: &str = ".";
+/// What the view of a work tree is called.
+pub(super) const WORKTREE_VIEW: &str = "worktree";
 
-/// A directory that is tracked.
+/// Files that are tracked.
 pub(super) struct DirectoryTracker {
     pub(super) id: SourceId,
     pub(super) name: String,
-    pub(super) source: DirectorySource,
+    pub(super) files: Files,
     pub(super) view: ViewId,
-    /// The tree that the view stands at.
+    /// What the view stands at: a tree, or a commit.
     pub(super) at: Option<CommitId>,
     /// The watcher, while it is not followed by a task of its own.
-    pub(super) watcher: Option<DirectoryWatcher>,
+    pub(super) watcher: Option<Watcher>,
 }
 
-/// A new state of a directory.
+/// Which files are tracked.
+pub(super) enum Files {
+    /// Those below a folder.
+    Directory(Box<DirectorySource>),
+    /// Those of a work tree; beside it, the store that may lie inside.
+    Worktree(GitSource, PathBuf),
+}
+
+/// A watcher of either kind.
+pub(super) enum Watcher {
+    Directory(Box<DirectoryWatcher>),
+    Worktree(Box<WorktreeWatcher>),
+}
+
+/// A new state of the files.
 #[derive(Debug)]
 pub(super) struct DirectoryState {
     pub(super) changes: Vec<FileChange>,
     pub(super) tree: CommitId,
     pub(super) unreadable: Vec<(DocumentPath, String)>,
+    /// The commit that a work tree lies on.
+    pub(super) head: Option<Commit>,
+    /// Whether the files are exactly those of that commit.
+    pub(super) is_clean: bool,
+    /// Whether all of the files were looked at.
+    pub(super) is_reconciled: bool,
+}
+
+impl Watcher {
+    /// Starts from the files that are known already.
+    pub(super) fn start(
+        files: &Files,
+        known: BTreeMap<DocumentPath, FileState>,
+        pace: Pace,
+    ) -> Result<Self, EngineError> {
+        Ok(match files {
+            Files::Directory(source) => Self::Directory(Box::new(DirectoryWatcher::start(source, known, pace))),
+            Files::Worktree(git, store) => Self::Worktree(Box::new(WorktreeWatcher::start(git, store, known, pace)?)),
+        })
+    }
+
+    /// Returns what reads the files' contents.
+    pub(super) fn contents(&self, files: &Files) -> Arc<dyn Contents> {
+        match (self, files) {
+            (Self::Worktree(watcher), _) => Arc::new(watcher.contents()),
+            (Self::Directory(_), Files::Directory(source)) => Arc::new(source.contents()),
+            (Self::Directory(_), Files::Worktree(git, _)) => Arc::new(git.contents()),
+        }
+    }
+
+    /// Returns what is watched, in the word that `status` has for it.
+    pub(super) const fn what(&self) -> &'static str {
+        match self {
+            Self::Directory(_) => "files",
+            Self::Worktree(_) => "worktree",
+        }
+    }
+
+    /// Waits until a look is due.
+    pub(super) async fn changed(&mut self) {
+        match self {
+            Self::Directory(watcher) => watcher.changed().await,
+            Self::Worktree(watcher) => watcher.changed().await,
+        }
+    }
+
+    /// Looks, and names the state that it finds.
+    pub(super) fn look(&mut self) -> Result<DirectoryState, EngineError> {
+        Ok(match self {
+            Self::Directory(watcher) => {
+                let batch = watcher.collect()?;
+                DirectoryState {
+                    changes: batch.changes,
+                    tree: tree_hash(watcher.files()),
+                    unreadable: batch.unreadable,
+                    head: None,
+                    is_clean: false,
+                    is_reconciled: batch.reconciled,
+                }
+            }
+            Self::Worktree(watcher) => {
+                let batch = watcher.collect()?;
+                DirectoryState {
+                    changes: batch.changes,
+                    tree: tree_hash(watcher.files()),
+                    unreadable: batch.unreadable,
+                    head: batch.head,
+                    is_clean: batch.is_clean,
+                    is_reconciled: true,
+                }
+            }
+        })
+    }
+
+    /// Returns how well events arrive.
+    pub(super) fn state(&self) -> EventState {
+        match self {
+            Self::Directory(watcher) => watcher.state(),
+            Self::Worktree(watcher) => watcher.state(),
+        }
+    }
 }
 
 impl DirectoryState {
-    /// Names the state after a batch.
-    pub(super) fn after(watcher: &DirectoryWatcher, batch: Batch) -> Self {
-        Self { changes: batch.changes, tree: tree_hash(watcher.files()), unreadable: batch.unreadable }
+    /// Returns the commit that names the state, its parent, and its time; `at` is where the view stood before.
+    pub(super) fn commit(&self, at: Option<CommitId>) -> (CommitId, Option<CommitId>, i64) {
+        let now = jiff::Timestamp::now().as_second();
+        match self.head {
+            Some(head) if self.is_clean => (head.id, head.first_parent, head.time),
+            Some(head) => (self.tree, Some(head.id), now),
+            None => (self.tree, at.filter(|parent| *parent != self.tree), now),
+        }
     }
 }
 
 impl DirectoryTracker {
-    /// Returns the head of the graph that stands for the directory.
+    /// Returns the head of the graph that stands for the files.
     pub(super) const fn graph_view(&self) -> View {
         View(self.view.get())
     }

@@ -7,6 +7,7 @@ use crate::index::vector::VectorError;
 use crate::store::StoreError;
 use crate::watch::directory::DirectoryError;
 use crate::watch::git::GitError;
+use crate::watch::worktree::WorktreeError;
 use dataflows::rules::RuleError;
 use dataflows::run::MillError;
 use snapshots::{ArchiveError, CommitId};
@@ -40,6 +41,9 @@ pub enum EngineError {
     /// A directory refused.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    /// A work tree refused.
+    #[error(transparent)]
+    Worktree(#[from] WorktreeError),
     /// The rules of the configuration are no rules.
     #[error("cannot read the rules {}", path.display())]
     Rules {

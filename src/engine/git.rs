@@ -10,12 +10,15 @@
 //! own, which leaves the graph at the end of the plan.
 
 use super::EngineError;
+use super::directory::WORKTREE_VIEW;
 use super::step::Step;
 use crate::config::Backfill;
-use crate::watch::git::{Commit, GitError, GitSource, Head, HeadState, RefPattern};
+use crate::watch::EventState;
+use crate::watch::git::{Commit, GitSource, Head, HeadState, RefPattern};
 use dataflows::data::View;
 use snapshots::{CommitId, SourceId, ViewId};
 use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 
 /// A git repository that is tracked.
 pub(super) struct GitTracker {
@@ -31,6 +34,12 @@ pub(super) struct GitTracker {
     passing: View,
     /// Where that head stands.
     passing_at: Option<CommitId>,
+    /// How often to fetch before looking.
+    pub(super) fetch: Option<Duration>,
+    /// Whether the name of the work tree's view is taken.
+    has_worktree: bool,
+    /// How file events arrive, as far as the watcher has told.
+    pub(super) events: EventState,
 }
 
 /// One view of the repository, known to the store or new.
@@ -56,6 +65,8 @@ impl GitTracker {
         source: GitSource,
         patterns: Vec<RefPattern>,
         backfill: Option<Backfill>,
+        fetch: Option<Duration>,
+        has_worktree: bool,
     ) -> Self {
         let passing = View(u32::MAX - id.get());
         Self {
@@ -68,7 +79,16 @@ impl GitTracker {
             views: BTreeMap::new(),
             passing,
             passing_at: None,
+            fetch,
+            has_worktree,
+            events: EventState::default(),
         }
+    }
+
+    /// Returns how many matched tags are no commits, and how many matched refs cannot be read.
+    pub(super) fn left_out(&self) -> (u64, u64) {
+        let heads = self.source.heads(&self.patterns).unwrap_or_default();
+        (heads.skipped_tags as u64, heads.broken.len() as u64)
     }
 
     /// Tells the tracker of a commit that has a snapshot.
@@ -78,7 +98,9 @@ impl GitTracker {
 
     /// Tells the tracker of a view that the store has.
     pub(super) fn knows_view(&mut self, name: String, view: GitView) {
-        self.views.insert(name, view);
+        if !(self.has_worktree && name == WORKTREE_VIEW) {
+            self.views.insert(name, view);
+        }
     }
 
     /// Returns the view of this name, if it is known.
@@ -95,12 +117,25 @@ impl GitTracker {
 
     /// Returns the heads that are tracked, as [`heads_of`] does.
     pub(super) fn heads(&self) -> Result<Vec<Head>, EngineError> {
-        heads_of(&self.source, &self.patterns, &self.name)
+        let mut heads = heads_of(&self.source, &self.patterns, &self.name)?;
+        if self.has_worktree && heads.iter().any(|head| head.view == WORKTREE_VIEW) {
+            tracing::warn!(
+                "{}: a ref is called `{WORKTREE_VIEW}` like the view of --worktree; it is left out",
+                self.name
+            );
+            heads.retain(|head| head.view != WORKTREE_VIEW);
+        }
+        Ok(heads)
     }
 
     /// Plans everything that leads from what was taken so far to where the refs stand.
     pub(super) fn plan(&mut self, numbers: &mut dyn ViewNumbers) -> Result<Vec<Step>, EngineError> {
-        let heads = self.heads()?;
+        let gone = self.gone()?;
+        let heads = match self.heads() {
+            // What is gone must go before anybody is told that nothing is left.
+            Err(EngineError::NoRefs { .. } | EngineError::Unborn { .. }) if !gone.is_empty() => Vec::new(),
+            heads => heads?,
+        };
         let mut plan = Plan { steps: Vec::new(), passing_at: self.passing_at, commits: HashSet::new() };
         for head in &heads {
             let view = match self.views.get(&head.view) {
@@ -119,7 +154,10 @@ impl GitTracker {
             }
             self.plan_backfill(head, &mut plan)?;
         }
-        self.plan_gone(&mut plan)?;
+        for view in gone {
+            let at = view.at.filter(|_| view.in_graph);
+            plan.steps.push(Step::Leave { graph_view: View(view.id.get()), at, view: Some(view.id) });
+        }
         if plan.passing_at.is_some() {
             plan.steps.push(Step::Leave { graph_view: self.passing, at: plan.passing_at, view: None });
         }
@@ -254,23 +292,13 @@ impl GitTracker {
         Ok(commits)
     }
 
-    /// Plans the end of views whose ref is no more.
-    fn plan_gone(&self, plan: &mut Plan) -> Result<(), EngineError> {
-        let everything = [RefPattern::parse("*")?, RefPattern::parse("HEAD")?];
-        let there: HashSet<String> = match self.source.heads(&everything) {
-            Ok(heads) => heads.heads.into_iter().map(|head| head.view).collect(),
-            Err(error @ GitError::Pattern { .. }) => return Err(error.into()),
-            Err(error) => {
-                tracing::warn!("{}: cannot list the refs: {error}", self.name);
-                return Ok(());
-            }
-        };
-        let gone = self.views.iter().filter(|(name, _)| !there.contains(*name) && *name != "HEAD");
-        for (_, view) in gone {
-            let at = view.at.filter(|_| view.in_graph);
-            plan.steps.push(Step::Leave { graph_view: View(view.id.get()), at, view: Some(view.id) });
-        }
-        Ok(())
+    /// Returns the views whose ref is no more, or no longer leads to a commit.
+    ///
+    /// A ref that cannot be read at present is there: what was indexed of it stays.
+    fn gone(&self) -> Result<Vec<GitView>, EngineError> {
+        let known: Vec<&str> = self.views.keys().map(String::as_str).collect();
+        let standing = self.source.standing(&known)?;
+        Ok(self.views.iter().filter(|(name, _)| !standing.contains(*name)).map(|(_, view)| *view).collect())
     }
 }
 

@@ -14,18 +14,22 @@
 //! from the last published version: it feeds the graph what that version holds, checks the outcome against the version's
 //! bitmaps, and plans from there.
 
+mod board;
 mod contents;
 mod directory;
 mod error;
+mod fetching;
 mod follow;
 mod git;
 mod import;
 mod open;
 mod publisher;
 mod recover;
+mod retry;
 mod step;
 mod store;
 mod tracker;
+mod transient;
 
 pub use error::EngineError;
 pub use import::{Imported, import};

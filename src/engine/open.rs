@@ -7,15 +7,15 @@
 
 use super::EngineError;
 use super::contents::AllContents;
-use super::directory::{DIRECTORY_VIEW, DirectoryTracker};
+use super::directory::{DIRECTORY_VIEW, DirectoryTracker, Files, WORKTREE_VIEW, Watcher};
 use super::git::{GitTracker, GitView, ViewNumbers, heads_of};
 use super::recover::{Registry, arrivals, files_of, source_record};
 use super::tracker::Source;
 use crate::config::{Backfill, SourceConfig};
 use crate::index::apply::{CommitTarget, Purpose};
 use crate::index::lexical;
-use crate::store::{Database, Layout, SourceKind};
-use crate::watch::directory::{DirectoryOptions, DirectorySource, DirectoryWatcher, Pace};
+use crate::store::{Database, Layout, SourceKind, SourceRecord};
+use crate::watch::directory::{DirectoryOptions, DirectorySource, Pace};
 use crate::watch::git::{GitSource, RefPattern};
 use dataflows::data::{FileChange, Fingerprint, Hasher, View};
 use dataflows::rules::Rules;
@@ -47,83 +47,114 @@ pub fn load_rules(path: Option<&Path>) -> Result<Rules, EngineError> {
 pub(super) struct Opened {
     pub(super) name: String,
     poll: Duration,
+    location: PathBuf,
     kind: OpenedKind,
 }
 
 enum OpenedKind {
-    Git(GitSource, Vec<RefPattern>, Option<Backfill>, PathBuf),
+    Git(OpenedGit),
     Directory(Box<DirectorySource>),
+}
+
+struct OpenedGit {
+    source: GitSource,
+    patterns: Vec<RefPattern>,
+    backfill: Option<Backfill>,
+    fetch: Option<Duration>,
+    /// The store's folder, which may lie in the work tree, if that is to be tracked.
+    worktree: Option<PathBuf>,
 }
 
 impl Opened {
     pub(super) fn open(config: &SourceConfig, layout: &Layout) -> Result<Self, EngineError> {
-        let poll = config.poll_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(POLL);
-        let kind = match config.path.strip_prefix("dir:") {
+        let duration = |seconds: Option<f64>| seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let (kind, location) = match config.path.strip_prefix("dir:") {
             Some(path) => {
                 let options = DirectoryOptions { store: Some(layout.root().to_owned()), ..DirectoryOptions::default() };
-                OpenedKind::Directory(Box::new(DirectorySource::open(Path::new(path), &options)?))
+                let source = DirectorySource::open(Path::new(path), &options)?;
+                let location = source.root().to_owned();
+                (OpenedKind::Directory(Box::new(source)), location)
             }
             None => {
                 let path = Path::new(&config.path);
-                let source = GitSource::open(path)?;
-                let patterns = config.refs.iter().map(|glob| RefPattern::parse(glob)).collect::<Result<_, _>>()?;
-                let location = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-                OpenedKind::Git(source, patterns, config.backfill.clone(), location)
+                let git = OpenedGit {
+                    source: GitSource::open(path)?,
+                    patterns: config.refs.iter().map(|glob| RefPattern::parse(glob)).collect::<Result<_, _>>()?,
+                    backfill: config.backfill.clone(),
+                    fetch: duration(config.fetch_seconds),
+                    worktree: config.worktree.then(|| layout.root().to_owned()),
+                };
+                if git.worktree.is_some() {
+                    git.source.work_tree()?;
+                }
+                (OpenedKind::Git(git), path.canonicalize().unwrap_or_else(|_| path.to_owned()))
             }
-        };
-        let location = match &kind {
-            OpenedKind::Git(_, _, _, location) => location.as_path(),
-            OpenedKind::Directory(source) => source.root(),
         };
         let last = location.file_name().map_or_else(|| "source".into(), |name| name.to_string_lossy());
         let name = config.name.clone().unwrap_or_else(|| match last.strip_suffix(".git") {
             Some(stem) if !stem.is_empty() => stem.to_owned(),
             _ => last.into_owned(),
         });
-        if let OpenedKind::Git(source, patterns, backfill, _) = &kind {
-            heads_of(source, patterns, &name)?;
-            if let Some(Backfill::From(revision)) = backfill {
-                source.resolve(revision)?;
+        if let OpenedKind::Git(git) = &kind {
+            // A store may know views that are gone by now, and a fetch may bring the first commit.
+            if git.fetch.is_none() && layout.check().is_err() {
+                heads_of(&git.source, &git.patterns, &name)?;
+            }
+            if let (Some(Backfill::From(revision)), None) = (&git.backfill, git.fetch) {
+                git.source.resolve(revision)?;
             }
         }
-        Ok(Self { name, poll, kind })
+        Ok(Self { name, poll: duration(config.poll_seconds).unwrap_or(POLL), location, kind })
     }
 
-    /// Gives the source its number and tells it what the store knows of it.
+    /// Returns the source's row in the catalogue.
+    pub(super) fn record(&self) -> SourceRecord {
+        let kind = match self.kind {
+            OpenedKind::Git(_) => SourceKind::Git,
+            OpenedKind::Directory(_) => SourceKind::Directory,
+        };
+        source_record(&self.name, kind, &self.location)
+    }
+
+    /// Gives the source its number and tells it what the store knows of it; a work tree is a source of its own here.
     pub(super) fn register(
         self,
         registry: &mut Registry,
         archive: &Archive,
         contents: &AllContents,
         fingerprint: Fingerprint,
-    ) -> Result<Source, EngineError> {
+    ) -> Result<Vec<Source>, EngineError> {
+        let id = registry.source(self.record())?;
         let commit_of = |version: VersionId| archive.version(version).map(|version| version.commit);
-        match self.kind {
-            OpenedKind::Git(source, patterns, backfill, location) => {
-                let id = registry.source(source_record(&self.name, SourceKind::Git, &location))?;
-                contents.add(Arc::new(source.contents()));
-                let mut git = GitTracker::new(id, self.name, source, patterns, backfill);
-                for version in archive.versions().iter().filter(|version| version.source == id) {
-                    if version.fingerprint == fingerprint.to_bytes() {
-                        git.knows(version.commit);
-                    }
-                }
-                for (view, name) in registry.views_of(id) {
-                    if let Some(at) = archive.view(view).and_then(commit_of) {
-                        git.knows_view(name.to_owned(), GitView { id: view, at: Some(at), in_graph: false });
-                    }
-                }
-                Ok(Source::Git(Box::new(git), self.poll))
-            }
+        let mut files = |name: String, files: Files, view: &str| {
+            let view = registry.view(id, view)?;
+            let at = archive.view(view).and_then(commit_of);
+            let directory = DirectoryTracker { id, name, files, view, at, watcher: None };
+            Ok::<_, EngineError>(Source::Directory(Box::new(directory), self.poll))
+        };
+        let OpenedGit { source, patterns, backfill, fetch, worktree } = match self.kind {
             OpenedKind::Directory(source) => {
-                let id = registry.source(source_record(&self.name, SourceKind::Directory, source.root()))?;
-                contents.add(Arc::new(source.contents()));
-                let view = registry.view(id, DIRECTORY_VIEW)?;
-                let at = archive.view(view).and_then(commit_of);
-                let directory = DirectoryTracker { id, name: self.name, source: *source, view, at, watcher: None };
-                Ok(Source::Directory(Box::new(directory), self.poll))
+                return Ok(vec![files(self.name, Files::Directory(source), DIRECTORY_VIEW)?]);
+            }
+            OpenedKind::Git(git) => git,
+        };
+        contents.add(Arc::new(source.contents()));
+        let has_worktree = worktree.is_some();
+        let worktree = worktree
+            .map(|store| files(self.name.clone(), Files::Worktree(source.clone(), store), WORKTREE_VIEW))
+            .transpose()?;
+        let mut git = GitTracker::new(id, self.name, source, patterns, backfill, fetch, has_worktree);
+        for version in archive.versions().iter().filter(|version| version.source == id) {
+            if version.fingerprint == fingerprint.to_bytes() {
+                git.knows(version.commit);
             }
         }
+        for (view, name) in registry.views_of(id) {
+            if let Some(at) = archive.view(view).and_then(commit_of) {
+                git.knows_view(name.to_owned(), GitView { id: view, at: Some(at), in_graph: false });
+            }
+        }
+        Ok([Source::Git(Box::new(git), self.poll)].into_iter().chain(worktree).collect())
     }
 }
 
@@ -134,13 +165,19 @@ pub(super) fn restores(
     sources: &mut [Source],
     archive: &Archive,
     database: &Database,
+    contents: &AllContents,
 ) -> Result<Vec<Restore>, EngineError> {
     let catalogue = database.catalogue();
     let mut restores = Vec::new();
     for source in sources {
         match source {
             Source::Git(git, _) => {
-                for head in git.heads()?.into_iter().filter(|head| !head.is_tag) {
+                let heads = match git.heads() {
+                    // The views that are left, if any, are let go by the first plan; it also says what is wrong.
+                    Err(EngineError::NoRefs { .. } | EngineError::Unborn { .. }) => Vec::new(),
+                    heads => heads?,
+                };
+                for head in heads.into_iter().filter(|head| !head.is_tag) {
                     let Some(view) = git.view(&head.view).copied() else { continue };
                     let Some(version) = archive.view(view.id) else { continue };
                     let files = files_of(archive, &catalogue, version)?;
@@ -158,14 +195,22 @@ pub(super) fn restores(
                     None => Default::default(),
                 };
                 let pace = Pace { poll: *poll, ..Default::default() };
-                directory.watcher = Some(DirectoryWatcher::start(&directory.source, known, pace));
+                let watcher = Watcher::start(&directory.files, known, pace)?;
+                contents.add(watcher.contents(&directory.files));
+                directory.watcher = Some(watcher);
             }
         }
     }
     Ok(restores)
 }
 
-fn restore(archive: &Archive, version: VersionId, view: ViewId, changes: Vec<FileChange>) -> Option<Restore> {
+/// Returns what tells the graph what a version holds, or some of it again.
+pub(super) fn restore(
+    archive: &Archive,
+    version: VersionId,
+    view: ViewId,
+    changes: Vec<FileChange>,
+) -> Option<Restore> {
     let known = archive.version(version)?;
     let again = CommitTarget {
         source: known.source,

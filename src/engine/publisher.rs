@@ -8,7 +8,9 @@
 //! whoever waits is told.
 
 use super::EngineError;
+use super::transient::Transient;
 use crate::index::apply::{ApplyError, IndexWriter, Published, Target};
+use dataflows::data::{ContentId, DocumentPath, View};
 use dataflows::run::EpochDone;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -34,6 +36,7 @@ pub(super) struct Publisher {
 struct Open {
     state: Mutex<OpenState>,
     changed: Condvar,
+    transient: Mutex<Transient>,
 }
 
 #[derive(Default)]
@@ -98,6 +101,11 @@ impl Publisher {
         targets.send(target).map_err(|_| EngineError::PublisherStopped)
     }
 
+    /// Returns the documents, as far as epochs are published, that are worth another look.
+    pub(super) fn transient(&self) -> Vec<(View, DocumentPath, ContentId)> {
+        self.open.transient.lock().unwrap_or_else(PoisonError::into_inner).documents()
+    }
+
     /// Waits until everything announced is published.
     pub(super) fn settle(&self) -> Result<(), EngineError> {
         self.open.wait(0)
@@ -133,6 +141,10 @@ fn publish_all(
             }
         }
         let number = batch.len();
+        {
+            let mut transient = open.transient.lock().unwrap_or_else(PoisonError::into_inner);
+            batch.iter().for_each(|(_, done)| transient.take(&done.documents));
+        }
         for published in writer.publish(batch)? {
             on_published(&published);
         }

@@ -63,6 +63,31 @@ impl Registry {
         self.sources.iter().find(|(_, known)| known.name == name)
     }
 
+    /// Gives sources that are known under another name the name that the configuration has for their place.
+    pub(super) fn rename(&mut self, configured: &[SourceRecord]) -> Result<(), EngineError> {
+        for record in configured {
+            let is_named = |name: &str| configured.iter().any(|other| other.name == name);
+            let is_known = self.sources.iter().any(|(_, known)| known.name == record.name);
+            let same_place = self.sources.iter_mut().find(|(_, known)| {
+                known.kind == record.kind && known.location == record.location && !is_named(&known.name)
+            });
+            if let (false, Some((id, known))) = (is_known, same_place) {
+                tracing::info!("the source {} is called {} from now on", known.name, record.name);
+                *known = record.clone();
+                let mut transaction = self.database.write()?;
+                self.catalogue.put_source(&mut transaction, *id, record)?;
+                transaction.commit()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the views of all sources that have none of these names.
+    pub(super) fn views_beside(&self, names: &[String]) -> Vec<ViewId> {
+        let others = self.sources.iter().filter(|(_, source)| !names.contains(&source.name)).map(|(id, _)| *id);
+        others.flat_map(|id| self.views_of(id).map(|(view, _)| view)).collect()
+    }
+
     /// Returns the views of a source.
     pub(super) fn views_of(&self, source: SourceId) -> impl Iterator<Item = (ViewId, &str)> {
         self.views.iter().filter(move |(_, view)| view.source == source).map(|(id, view)| (*id, view.name.as_str()))

@@ -5,8 +5,10 @@
 //! **Invariant:** a step is announced to the publisher before it is fed, and both in one order. Between two steps the
 //! tracker may stop; what is under way then is still published.
 
+use super::board::Board;
 use super::contents::AllContents;
 use super::directory::{DirectoryState, DirectoryTracker};
+use super::fetching::Fetching;
 use super::git::GitTracker;
 use super::open::{Opened, fingerprint, load_rules, restores};
 use super::publisher::{OnPublished, Publisher};
@@ -17,10 +19,11 @@ use super::{EngineError, follow};
 use crate::config::Config;
 use crate::embedders::StaticModel;
 use crate::index::apply::{CommitTarget, IndexWriter, Purpose, Target};
-use crate::store::{Layout, WriterLock};
+use crate::store::{Layout, StoreMemo, WriterLock};
 use crate::watch::git::GitSource;
 use dataflows::data::{DocumentPath, Epoch, FileChange, FileState, View};
 use dataflows::embed::Embedder;
+use dataflows::rules::Rules;
 use dataflows::run::{Mill, MillParts, MillThreads};
 use snapshots::{Archive, CommitId, SourceId};
 use std::collections::BTreeMap;
@@ -61,11 +64,15 @@ pub struct TrackerOptions {
 pub struct Tracker {
     // In the order in which they must go: no epoch is fed any more, what is under way is published, the lock is given back.
     mill: Mill,
-    publisher: Publisher,
+    pub(super) publisher: Publisher,
     registry: Registry,
-    layout: Layout,
+    pub(super) memo: StoreMemo,
+    pub(super) contents: AllContents,
+    pub(super) rules: Arc<Rules>,
+    pub(super) layout: Layout,
     pub(super) sources: Vec<Source>,
     pub(super) stop: Stop,
+    pub(super) board: Board,
     next_epoch: u64,
     _lock: WriterLock,
 }
@@ -102,21 +109,50 @@ impl Tracker {
 
         let contents = AllContents::default();
         let mut registry = Registry::open(&database)?;
+        let mut removed = Vec::new();
+        if config.is_complete {
+            registry.rename(&opened.iter().map(Opened::record).collect::<Vec<_>>())?;
+            let names: Vec<String> = opened.iter().map(|source| source.name.clone()).collect();
+            removed = registry.views_beside(&names);
+            removed.retain(|view| archive.view(*view).is_some());
+        }
         let mut sources = Vec::with_capacity(opened.len());
         for source in opened {
-            sources.push(source.register(&mut registry, &archive, &contents, fingerprint(&rules))?);
+            sources.extend(source.register(&mut registry, &archive, &contents, fingerprint(&rules))?);
         }
-        let restores = restores(&mut sources, &archive, &database)?;
+        let restores = restores(&mut sources, &archive, &database, &contents)?;
 
         let fingerprint = fingerprint(&rules);
         let writer = IndexWriter::new(database, memo.clone(), archive, lexical, vectors, fingerprint, model)?;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = MillThreads { workers: config.workers.unwrap_or(1), pool: config.pool.unwrap_or(processors) };
-        let parts = MillParts { rules, memo: Arc::new(memo), contents: Arc::new(contents), embedder };
+        let parts = MillParts {
+            rules: rules.clone(),
+            memo: Arc::new(memo.clone()),
+            contents: Arc::new(contents.clone()),
+            embedder,
+        };
         let mut mill = Mill::start(parts, threads)?;
         let finished = mill.finished().ok_or(EngineError::PublisherStopped)?;
         let publisher = Publisher::start(writer, finished, on_published)?;
-        let mut tracker = Self { mill, publisher, registry, layout, sources, stop, next_epoch: 1, _lock: lock };
+        let mut tracker = Self {
+            mill,
+            publisher,
+            registry,
+            memo,
+            contents,
+            rules,
+            layout,
+            sources,
+            stop,
+            board: Board::new(),
+            next_epoch: 1,
+            _lock: lock,
+        };
+        for view in removed {
+            let gone = Purpose::Leave { view: Some(view) };
+            tracker.feed(View(view.get()), gone, Vec::new(), Instant::now(), Duration::ZERO)?;
+        }
         for (graph_view, purpose, changes) in restores {
             tracker.feed(graph_view, purpose, changes, Instant::now(), Duration::ZERO)?;
         }
@@ -125,16 +161,58 @@ impl Tracker {
 
     /// Brings the index in step with every source, and returns once all of it is published, or a stop was asked for.
     ///
+    /// Sources that are fetched are fetched first; where that fails, what is here already is taken.
+    ///
     /// # Errors
     /// Where a source cannot be read or the store cannot be written.
     pub fn catch_up(&mut self) -> Result<(), EngineError> {
+        for fetching in self.fetchings() {
+            fetching.once(&mut 0);
+        }
+        self.look()
+    }
+
+    /// Returns the sources that are fetched.
+    pub(super) fn fetchings(&self) -> Vec<Fetching> {
+        let fetching = |source: &Source| match source {
+            Source::Git(git, _) => Some(Fetching {
+                name: git.name.clone(),
+                source: git.source.clone(),
+                every: git.fetch?,
+                board: self.board.clone(),
+                stop: self.stop.clone(),
+            }),
+            Source::Directory(..) => None,
+        };
+        self.sources.iter().filter_map(fetching).collect()
+    }
+
+    /// Looks at every source as it is here, and returns once all of it is published.
+    pub(super) fn look(&mut self) -> Result<(), EngineError> {
         for index in 0..self.sources.len() {
             match &self.sources[index] {
                 Source::Git(..) => self.catch_up_git(index)?,
                 Source::Directory(..) => self.scan_directory(index)?,
             }
         }
-        self.publisher.settle()
+        self.publisher.settle()?;
+        self.retry()?;
+        self.report();
+        Ok(())
+    }
+
+    /// Writes how the sources are doing for `status` to read.
+    pub(super) fn report(&self) {
+        for source in &self.sources {
+            if let Source::Git(git, _) = source {
+                let (skipped_tags, broken_refs) = git.left_out();
+                self.board.note(&git.name, |state| {
+                    state.skipped_tags = skipped_tags;
+                    state.broken_refs = broken_refs;
+                });
+            }
+        }
+        self.board.write(&self.layout);
     }
 
     /// Keeps the index in step until a stop is asked for, then publishes what is under way.
@@ -164,6 +242,7 @@ impl Tracker {
         }
         if let Some(Source::Git(git, _)) = self.sources.get_mut(index) {
             git.caught_up();
+            self.board.note_watch(&git.name, "refs", &git.events, true);
         }
         Ok(())
     }
@@ -223,8 +302,8 @@ impl Tracker {
         let begun = Instant::now();
         let Some(Source::Directory(directory, _)) = self.sources.get_mut(index) else { return Ok(()) };
         let Some(watcher) = &mut directory.watcher else { return Ok(()) };
-        let batch = watcher.collect()?;
-        let state = DirectoryState::after(watcher, batch);
+        let state = watcher.look()?;
+        self.board.note_watch(&directory.name, watcher.what(), &watcher.state(), state.is_reconciled);
         self.move_directory(index, state, begun)
     }
 
@@ -239,23 +318,18 @@ impl Tracker {
         for (path, why) in &state.unreadable {
             tracing::warn!("{}: cannot read {path}: {why}; it is tried again at the next look", directory.name);
         }
-        if directory.at == Some(state.tree) && state.changes.is_empty() {
+        let (commit, parent, time) = state.commit(directory.at);
+        if directory.at == Some(commit) && state.changes.is_empty() {
             return Ok(());
         }
-        let target = CommitTarget {
-            source: directory.id,
-            commit: state.tree,
-            parent: directory.at.filter(|parent| *parent != state.tree),
-            time: jiff::Timestamp::now().as_second(),
-            view: Some(directory.view),
-        };
-        directory.at = Some(state.tree);
+        let target = CommitTarget { source: directory.id, commit, parent, time, view: Some(directory.view) };
+        directory.at = Some(commit);
         let graph_view = directory.graph_view();
         let diff = begun.elapsed();
         self.feed(graph_view, Purpose::Commit(target), state.changes, begun, diff)
     }
 
-    fn feed(
+    pub(super) fn feed(
         &mut self,
         graph_view: View,
         purpose: Purpose,

@@ -86,6 +86,12 @@ impl Layout {
         self.root.join("vectors")
     }
 
+    /// Returns the file in which a tracker reports how it is doing.
+    #[must_use]
+    pub fn state(&self) -> PathBuf {
+        self.root.join("tracker.json")
+    }
+
     /// Returns the folder of the version log.
     #[must_use]
     pub fn versions(&self) -> PathBuf {

@@ -117,6 +117,16 @@ impl StoreMemo {
         self.write().flushing = None;
     }
 
+    /// Forgets what cleaning made of these documents, where that was owed to the moment.
+    ///
+    /// Nothing that runs may still hold such a result: its retraction would find another one.
+    pub fn forget_transient(&self, ids: impl IntoIterator<Item = DocumentId>) {
+        let mut results = self.write();
+        for id in ids {
+            results.while_running.cleaned.remove(&id);
+        }
+    }
+
     /// Writes pending results out when they have grown too many, outside any publish.
     fn relieve(&self) {
         if self.read().pending.bytes < PENDING_BYTES {

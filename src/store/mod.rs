@@ -9,6 +9,7 @@
 //!    FORMAT      which format, in one line          LOCK      who writes
 //!    memo/       LMDB: results and catalogue        lexical/  tantivy
 //!    vectors/    vector segments                    versions/ the log (commit point) and checkpoints
+//!    tracker.json  how the tracker that runs, or ran last, is doing
 //! ```
 //!
 //! **Invariant:** an ordinal is visible to readers only through a version, and a version is logged only after the
@@ -22,6 +23,7 @@ mod codec;
 mod layout;
 mod memo;
 mod packing;
+mod state;
 mod tables;
 
 pub use catalogue::{Catalogue, EntryRecord, Receipt, SourceKind, SourceRecord, ViewRecord};
@@ -29,6 +31,7 @@ pub use codec::CodecError;
 pub(crate) use codec::{decode, encode};
 pub use layout::{Layout, STORE_FORMAT, WriterLock};
 pub use memo::StoreMemo;
+pub use state::{FetchState, SourceState, TrackerState, WatchState};
 
 use std::path::PathBuf;
 use tables::Tables;

@@ -15,6 +15,7 @@ mod events;
 pub mod git;
 #[cfg(test)]
 mod testing;
+pub mod worktree;
 
 use dataflows::data::{ContentId, DocumentPath};
 pub use dataflows::data::{FileChange, FileMode, FileState};

@@ -40,6 +40,8 @@ pub enum SkipReason {
     Submodule,
     /// A rule leaves it out.
     Excluded,
+    /// A Git LFS pointer whose object is not in the local store.
+    LfsMissing,
 }
 
 impl SkipReason {
@@ -53,6 +55,7 @@ impl SkipReason {
             Self::Symlink => "symlink",
             Self::Submodule => "submodule",
             Self::Excluded => "excluded",
+            Self::LfsMissing => "lfs-missing",
         }
     }
 }

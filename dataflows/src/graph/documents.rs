@@ -161,6 +161,9 @@ impl Task<(DocumentId, ContentId, RuleId)> for CleanTask {
                 Ok(Content::TooLarge(_)) => {
                     self.memo.put_cleaned(id, &Cleaned::Skipped(SkipReason::TooLarge), None, Keep::Durable);
                 }
+                Ok(Content::Absent(reason)) => {
+                    self.memo.put_cleaned(id, &Cleaned::Skipped(reason), None, Keep::WhileRunning);
+                }
                 Err(error) => {
                     // Owed to the moment: a later run may find the object.
                     self.memo.put_cleaned(id, &Cleaned::Fault(error.to_string()), None, Keep::WhileRunning);

@@ -90,7 +90,7 @@ impl Planner<'_> {
                     _ => self.new_version(target, commit, &alive)?,
                 };
                 self.publish(target, commit, done, version, known == Some(version), known.is_some())?;
-                self.plan.heads.insert(target.graph_view, Head { version: Some(version), alive });
+                self.stand(target.graph_view, Some(version), alive);
             }
             Purpose::Restore { version, again } => {
                 let mut version = *version;
@@ -98,7 +98,7 @@ impl Planner<'_> {
                     version = self.new_version(target, again, &alive)?;
                     self.publish(target, again, done, version, false, true)?;
                 }
-                self.plan.heads.insert(target.graph_view, Head { version: Some(version), alive });
+                self.stand(target.graph_view, Some(version), alive);
             }
             Purpose::Point { view, source, commit } => {
                 let unknown = ApplyError::Unexpected("a view was to move to a commit that has no snapshot");
@@ -107,6 +107,12 @@ impl Planner<'_> {
                 self.plan.records.push(Record::View { epoch, view: *view, version });
                 let receipt = Receipt { ms: timings(target, done, Duration::ZERO), ..Receipt::default() };
                 self.plan.published.push(Draft { epoch, view: Some(*view), version, receipt, repaired: false });
+            }
+            Purpose::Aside => {
+                let earlier = self.plan.heads.get(&target.graph_view);
+                let earlier = earlier.or_else(|| self.writer.heads.get(&target.graph_view));
+                let version = earlier.and_then(|head| head.version);
+                self.stand(target.graph_view, version, alive);
             }
             Purpose::Leave { view } => {
                 self.plan.heads.remove(&target.graph_view);
@@ -118,6 +124,12 @@ impl Planner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Notes where a head of the graph stands; one that left earlier in the batch is back.
+    fn stand(&mut self, graph_view: View, version: Option<VersionId>, alive: Bitmaps) {
+        self.plan.gone.retain(|gone| *gone != graph_view);
+        self.plan.heads.insert(graph_view, Head { version, alive });
     }
 
     fn take_epoch(&mut self) -> Epoch {

@@ -41,6 +41,9 @@ pub enum Purpose {
         /// The same as a commit, should it have to be made anew.
         again: CommitTarget,
     },
+    /// Files of a head are taken out for a moment, to be brought back and looked at again by the [`Purpose::Restore`] that
+    /// follows; nothing is published.
+    Aside,
     /// A head leaves the graph.
     Leave {
         /// The view that is gone, if it is a view and not a commit that passed through.

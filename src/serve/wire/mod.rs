@@ -13,7 +13,9 @@ mod verify;
 
 pub use search::{At, SearchAnswer};
 pub use snapshots::{BisectAnswer, BisectChange, BisectStepLine, CopyLine, DiffLine, SnapshotLine};
-pub use store::{DumpLine, FaultStatus, SourceStatus, StatusAnswer, ViewStatus};
+pub use store::{
+    DumpLine, FaultStatus, FetchStatus, SourceStatus, StatusAnswer, TrackerStatus, ViewStatus, WatchStatus,
+};
 pub use track::{EpochLine, Summary, SummaryLine, WorkCounts};
 pub use verify::{FindingLine, VerifySummary, VerifySummaryLine};
 

@@ -3,6 +3,8 @@
 //! In: entries, sources, views and faults. Out: one line an entry, one object a store.
 
 use super::{WirePath, WorkCounts};
+use crate::search::show_time;
+use crate::store::{SourceState, WatchState};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -56,6 +58,74 @@ pub struct SourceStatus {
     pub skipped: BTreeMap<&'static str, u64>,
     /// What went wrong with which document.
     pub faults: Vec<FaultStatus>,
+    /// How the tracker that runs, or ran last, is doing with it.
+    #[serde(flatten)]
+    pub tracker: Option<TrackerStatus>,
+}
+
+/// How a tracker is doing with a source.
+#[derive(Debug, Serialize)]
+pub struct TrackerStatus {
+    /// What is watched, and how well.
+    pub watches: Vec<WatchStatus>,
+    /// Matched tags that are no commits.
+    pub skipped_tags: u64,
+    /// Matched refs that cannot be read.
+    pub broken_refs: u64,
+    /// How fetching goes, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetch: Option<FetchStatus>,
+}
+
+/// How well one thing is watched.
+#[derive(Debug, Serialize)]
+pub struct WatchStatus {
+    /// `refs`, `files` or `worktree`.
+    pub what: String,
+    /// When the last file event came.
+    pub last_event: Option<String>,
+    /// When all of it was last looked at.
+    pub last_reconcile: Option<String>,
+    /// Why events are not (all) to be had.
+    pub warning: Option<String>,
+    /// How often the watcher died and was started again.
+    pub restarts: u32,
+}
+
+/// How fetching goes.
+#[derive(Debug, Serialize)]
+pub struct FetchStatus {
+    /// When a fetch last succeeded.
+    pub last: Option<String>,
+    /// How many failed since.
+    pub failures: u32,
+    /// Why the last one failed.
+    pub error: Option<String>,
+    /// When the next one is due.
+    pub next: Option<String>,
+}
+
+impl From<&SourceState> for TrackerStatus {
+    fn from(state: &SourceState) -> Self {
+        let watch = |(what, watch): (&String, &WatchState)| WatchStatus {
+            what: what.clone(),
+            last_event: watch.last_event.map(show_time),
+            last_reconcile: watch.last_reconcile.map(show_time),
+            warning: watch.warning.clone(),
+            restarts: watch.restarts,
+        };
+        Self {
+            watches: state.watches.iter().map(watch).collect(),
+            skipped_tags: state.skipped_tags,
+            broken_refs: state.broken_refs,
+            fetch: state.fetch.as_ref().map(|fetch| FetchStatus {
+                last: fetch.last.map(show_time),
+                failures: fetch.failures,
+                error: fetch.error.clone(),
+                next: fetch.next.map(show_time),
+            }),
+        }
+    }
 }
 
 /// One view in `status`.

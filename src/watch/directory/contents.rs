@@ -22,7 +22,7 @@ pub struct DirectoryContents {
 }
 
 impl DirectoryContents {
-    pub(super) fn new(root: PathBuf, readings: Arc<Readings>) -> Self {
+    pub(in crate::watch) fn new(root: PathBuf, readings: Arc<Readings>) -> Self {
         Self { root, readings }
     }
 }

@@ -28,10 +28,10 @@ const TICK: Duration = Duration::from_secs(2);
 
 /// What `stat` says of a file that changes when its content does, but for the clock's tick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Stamp {
+pub(in crate::watch) struct Stamp {
     device: u64,
     inode: u64,
-    pub(super) bytes: u64,
+    pub(in crate::watch) bytes: u64,
     modified: (i64, i64),
     /// The inode's own time, which no program can set back.
     changed: (i64, i64),
@@ -60,25 +60,29 @@ impl Stamp {
 }
 
 /// A file as it was at one moment.
-pub(super) struct Hashed {
-    pub(super) content: ContentId,
-    pub(super) stamp: Stamp,
+pub(in crate::watch) struct Hashed {
+    pub(in crate::watch) content: ContentId,
+    pub(in crate::watch) stamp: Stamp,
     /// Whether an equal stamp later proves equal bytes.
-    pub(super) at_rest: bool,
+    pub(in crate::watch) at_rest: bool,
     /// The bytes, where there are at most as many as were asked for.
-    pub(super) bytes: Option<Vec<u8>>,
+    pub(in crate::watch) bytes: Option<Vec<u8>>,
 }
 
 /// Why a file has no id.
-#[derive(Debug)]
-pub(super) enum HashError {
+#[derive(Debug, thiserror::Error)]
+pub(in crate::watch) enum HashError {
     /// It is gone, or no longer a regular file.
+    #[error("the file is gone")]
     Gone,
     /// It changes while it is read.
+    #[error("the file is being written")]
     Unsettled,
     /// It is larger than anything that is hashed.
+    #[error("{0} bytes are more than any file that is hashed")]
     TooLarge(u64),
     /// The system does not let it be read.
+    #[error("{0}")]
     Io(io::Error),
 }
 
@@ -94,7 +98,7 @@ impl From<io::Error> for HashError {
 }
 
 /// Hashes the regular file at `path`, and keeps its bytes where they are at most `keep_bytes`.
-pub(super) fn hash_file(path: &Path, keep_bytes: u64) -> Result<Hashed, HashError> {
+pub(in crate::watch) fn hash_file(path: &Path, keep_bytes: u64) -> Result<Hashed, HashError> {
     for _ in 0..ATTEMPTS {
         if let Some(hashed) = attempt(path, keep_bytes)? {
             return Ok(hashed);
@@ -104,7 +108,7 @@ pub(super) fn hash_file(path: &Path, keep_bytes: u64) -> Result<Hashed, HashErro
 }
 
 /// Returns the id of bytes in memory.
-pub(super) fn hash_bytes(bytes: &[u8]) -> ContentId {
+pub(in crate::watch) fn hash_bytes(bytes: &[u8]) -> ContentId {
     let mut hasher = blob_hasher(bytes.len() as u64);
     hasher.update(bytes);
     ContentId::from_bytes(hasher.finalize().into())

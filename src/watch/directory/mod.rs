@@ -28,7 +28,9 @@ pub use tree::tree_hash;
 pub use watcher::{Batch, DirectoryWatcher, Pace};
 
 use filter::Filter;
-use readings::Readings;
+pub(super) use hash::{HashError, Hashed, hash_bytes, hash_file};
+pub(super) use readings::{Readings, STASH_FILE_BYTES};
+pub(super) use settle::Settling;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

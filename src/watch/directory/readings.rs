@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Most bytes of contents that are kept for whoever reads them next.
 const STASH_BYTES: usize = 256 << 20;
 /// Largest file that is kept among them, so that one does not push out all others.
-pub(super) const STASH_FILE_BYTES: u64 = 8 << 20;
+pub(in crate::watch) const STASH_FILE_BYTES: u64 = 8 << 20;
 
 /// What is remembered; shared by the source, its watcher and its readers.
 #[derive(Default)]
-pub(super) struct Readings(Mutex<Inner>);
+pub(in crate::watch) struct Readings(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -40,14 +40,14 @@ struct Reading {
 
 impl Readings {
     /// Returns the content of a file that provably has not changed since it was read.
-    pub(super) fn unchanged(&self, path: &DocumentPath, stamp: &Stamp) -> Option<ContentId> {
+    pub(in crate::watch) fn unchanged(&self, path: &DocumentPath, stamp: &Stamp) -> Option<ContentId> {
         let inner = self.lock();
         let reading = inner.files.get(path)?;
         (reading.at_rest && reading.stamp == *stamp).then_some(reading.content)
     }
 
     /// Remembers a file that was read, in place of what stood there.
-    pub(super) fn remember(&self, path: &DocumentPath, hashed: Hashed) {
+    pub(in crate::watch) fn remember(&self, path: &DocumentPath, hashed: Hashed) {
         let Hashed { content, stamp, at_rest, bytes } = hashed;
         let mut inner = self.lock();
         inner.forget(path);
@@ -59,17 +59,21 @@ impl Readings {
     }
 
     /// Forgets a file that is gone.
-    pub(super) fn forget(&self, path: &DocumentPath) {
+    pub(in crate::watch) fn forget(&self, path: &DocumentPath) {
         self.lock().forget(path);
     }
 
     /// Returns the bytes of a content, if they are still kept.
-    pub(super) fn stashed(&self, content: ContentId) -> Option<Arc<[u8]>> {
+    pub(in crate::watch) fn stashed(&self, content: ContentId) -> Option<Arc<[u8]>> {
         self.lock().stash.get(&content).cloned()
     }
 
     /// Returns the size of a content and a path where it stands that comes after `after` in order, if there is one.
-    pub(super) fn place(&self, content: ContentId, after: Option<&DocumentPath>) -> Option<(DocumentPath, u64)> {
+    pub(in crate::watch) fn place(
+        &self,
+        content: ContentId,
+        after: Option<&DocumentPath>,
+    ) -> Option<(DocumentPath, u64)> {
         let inner = self.lock();
         let first = DocumentPath::new(Vec::new());
         let start = (content, after.unwrap_or(&first).clone());

@@ -15,24 +15,34 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Silence after which a burst is over.
-pub(super) const QUIET: Duration = Duration::from_millis(100);
+pub(in crate::watch) const QUIET: Duration = Duration::from_millis(100);
 /// Longest time that a change waits for a burst to end.
-pub(super) const LONGEST: Duration = Duration::from_secs(2);
+pub(in crate::watch) const LONGEST: Duration = Duration::from_secs(2);
 /// Most paths that are kept one by one; beyond them a scan of everything is cheaper.
 const MAX_PATHS: usize = 100_000;
 
 /// What is to be looked at.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Touched {
+pub(in crate::watch) enum Touched {
     /// These paths, and what is below them.
     Paths(BTreeSet<DocumentPath>),
     /// The whole directory.
     Everything,
 }
 
+impl Touched {
+    /// Returns the paths, unless it is everything.
+    pub(in crate::watch) fn paths(self) -> Option<BTreeSet<DocumentPath>> {
+        match self {
+            Self::Paths(paths) => Some(paths),
+            Self::Everything => None,
+        }
+    }
+}
+
 /// Events on their way to a batch.
 #[derive(Default, Debug)]
-pub(super) enum Settling {
+pub(in crate::watch) enum Settling {
     /// Nothing has happened.
     #[default]
     Quiet,
@@ -49,7 +59,7 @@ pub(super) enum Settling {
 
 impl Settling {
     /// Adds one path, or everything.
-    pub(super) fn touch(&mut self, now: Instant, path: Option<DocumentPath>) {
+    pub(in crate::watch) fn touch(&mut self, now: Instant, path: Option<DocumentPath>) {
         if matches!(self, Self::Quiet) {
             *self = Self::Gathering { first: now, last: now, touched: Touched::Paths(BTreeSet::new()) };
         }
@@ -65,7 +75,7 @@ impl Settling {
     }
 
     /// Returns when the batch is due, if there is one.
-    pub(super) fn due(&self) -> Option<Instant> {
+    pub(in crate::watch) fn due(&self) -> Option<Instant> {
         match self {
             Self::Quiet => None,
             Self::Gathering { first, last, .. } => Some((*last + QUIET).min(*first + LONGEST)),
@@ -73,7 +83,7 @@ impl Settling {
     }
 
     /// Takes what was gathered and is quiet again.
-    pub(super) fn take(&mut self) -> Touched {
+    pub(in crate::watch) fn take(&mut self) -> Touched {
         match std::mem::take(self) {
             Self::Quiet => Touched::Paths(BTreeSet::new()),
             Self::Gathering { touched, .. } => touched,

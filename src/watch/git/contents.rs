@@ -3,12 +3,14 @@
 //! In: a content id and a limit. Out: the bytes, or the size of a blob that is larger.
 //!
 //! **Invariant:** the header is asked first, so a blob over the limit is never inflated, and memory is bounded by the
-//! limit whatever a pack claims. The bytes are those of the blob, without filters or line-ending conversion.
+//! limit whatever a pack claims. The bytes are those of the blob, without filters or line-ending conversion; a Git LFS
+//! pointer stands for its object, whatever the limit says of the pointer itself.
 //!
 //! libgit2 hashes every object it reads, and that stays on: results are remembered under the content id, so one damaged
 //! blob taken at its word would stay wrong for ever. It costs some 80 µs a blob (2,000 blobs of a game engine, 55 MB:
 //! 0.42 s with, 0.24 s without), far less than what follows.
 
+use super::lfs::{self, Pointer};
 use super::pool::Pool;
 use super::{kind_name, oid};
 use crate::watch::{Content, Contents, ReadError};
@@ -42,10 +44,15 @@ impl Contents for GitContents {
         if kind != ObjectType::Blob {
             return Err(ReadError::NotABlob(content, kind_name(kind)));
         }
-        if size as u64 > max_bytes {
-            return Ok(Content::TooLarge(size as u64));
+        let size = size as u64;
+        if size > max_bytes.max(lfs::MAX_POINTER_BYTES) {
+            return Ok(Content::TooLarge(size));
         }
         let object = objects.read(id).map_err(failed)?;
-        Ok(Content::Bytes(object.data().to_vec()))
+        match Pointer::parse(object.data()) {
+            Some(pointer) => Ok(lfs::read(&repository, &pointer, max_bytes)),
+            None if size > max_bytes => Ok(Content::TooLarge(size)),
+            None => Ok(Content::Bytes(object.data().to_vec())),
+        }
     }
 }

@@ -12,7 +12,7 @@
 use super::{Commit, GitError, GitSource, commit_id, commit_value};
 use git2::{ErrorCode, Reference, Repository};
 use globset::{GlobBuilder, GlobMatcher};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use snapshots::CommitId;
 
 /// Read errors in a row after which a listing of refs is given up.
@@ -158,6 +158,45 @@ impl GitSource {
             heads.heads.push(Head { view: HEAD.to_owned(), reference: HEAD.to_owned(), commit, is_tag: false });
         }
         Ok(heads)
+    }
+
+    /// Returns those of the given views whose ref is there and leads to a commit, or cannot be read at present.
+    ///
+    /// What seems to be gone is looked for twice: while git packs refs, a listing can miss one that moves.
+    ///
+    /// # Errors
+    ///
+    /// Where the refs cannot be listed.
+    pub fn standing(&self, views: &[&str]) -> Result<FxHashSet<String>, GitError> {
+        let mut standing = self.listed(views)?;
+        if views.iter().any(|view| !standing.contains(*view)) {
+            standing.extend(self.listed(views)?);
+        }
+        Ok(standing)
+    }
+
+    fn listed(&self, views: &[&str]) -> Result<FxHashSet<String>, GitError> {
+        let repository = self.pool.get()?;
+        let references = references(&repository)?;
+        let names = view_names(references.iter().map(|(name, _)| name.as_str()));
+        let mut standing = FxHashSet::default();
+        for (reference, handle) in &references {
+            let view = &names[reference.as_str()];
+            if !views.contains(&view.as_str()) {
+                continue;
+            }
+            match handle.peel_to_commit() {
+                // A tag that was moved to a tree or a blob stands nowhere.
+                Err(error) if reference.starts_with(TAGS) && error.code() != ErrorCode::NotFound => {}
+                Ok(_) | Err(_) => {
+                    standing.insert(view.clone());
+                }
+            }
+        }
+        if matches!(head(&repository)?, HeadState::Detached(_)) {
+            standing.insert(HEAD.to_owned());
+        }
+        Ok(standing)
     }
 }
 

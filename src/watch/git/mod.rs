@@ -4,14 +4,17 @@
 //! [`GitContents`].
 //!
 //! **Invariant:** everything is read from the object database and the refs, never from a work tree or an index, so line
-//! endings, ignore files and attributes hide nothing; and nothing in the repository is ever written, not even a lock.
+//! endings, ignore files and attributes hide nothing; and nothing in the repository is ever written, not even a lock,
+//! but for what [`GitSource::fetch`] is asked to bring.
 //!
 //! Names are bytes. A missing blob is no concern here (its document gets a fault when it is read); a missing commit or
 //! tree is an error that names the object. Which commits become epochs is left to the tracker.
 
 mod contents;
+mod fetch;
 mod heads;
 mod history;
+mod lfs;
 mod pool;
 mod refs;
 mod resolve;
@@ -28,7 +31,7 @@ use pool::Pool;
 use snapshots::CommitId;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 /// Why a repository did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +99,27 @@ pub enum GitError {
         /// Which limit it passes.
         what: &'static str,
     },
+    /// The repository has no work tree.
+    #[error("{path} is bare and has no work tree; leave --worktree out")]
+    Bare {
+        /// The repository.
+        path: PathBuf,
+    },
+    /// There is nothing to fetch from.
+    #[error(
+        "the repository has no remote to fetch from; add one with `git remote add origin URL`, or leave --fetch out"
+    )]
+    NoRemote,
+    /// The remote did not give what it has.
+    #[error("cannot fetch from {remote}; {next}")]
+    Fetch {
+        /// The remote.
+        remote: String,
+        /// What to try.
+        next: String,
+        /// What git says.
+        source: Error,
+    },
     /// A pattern for refs cannot be read.
     #[error("cannot read the ref pattern {pattern:?}")]
     Pattern {
@@ -160,6 +184,37 @@ impl GitSource {
         find_commit(&repository, id).map(|commit| commit_value(&commit))
     }
 
+    /// Returns the root of the work tree.
+    ///
+    /// # Errors
+    ///
+    /// Where the repository is bare.
+    pub fn work_tree(&self) -> Result<PathBuf, GitError> {
+        let repository = self.pool.get()?;
+        let bare = || GitError::Bare { path: repository.path().to_owned() };
+        repository.workdir().map(Path::to_owned).ok_or_else(bare)
+    }
+
+    /// Returns the commit that HEAD leads to, unless it is unborn.
+    ///
+    /// # Errors
+    ///
+    /// Where HEAD or its commit cannot be read.
+    pub fn head_commit(&self) -> Result<Option<Commit>, GitError> {
+        let repository = self.pool.get()?;
+        let failed = |source| GitError::Read { what: "HEAD".to_owned(), source };
+        match repository.head() {
+            Ok(head) => head.peel_to_commit().map(|commit| Some(commit_value(&commit))).map_err(failed),
+            Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => Ok(None),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Lends a handle to the watchers beside this module.
+    pub(super) fn repository(&self) -> Result<pool::Lent<'_>, GitError> {
+        self.pool.get()
+    }
+
     /// Returns what reads the contents of this repository's files.
     #[must_use]
     pub fn contents(&self) -> GitContents {
@@ -169,6 +224,7 @@ impl GitSource {
 
 /// Opens one handle, or says in one line why not.
 fn open(path: &Path) -> Result<Repository, GitError> {
+    allow_partial_clones();
     let no_ceiling: [&OsStr; 0] = [];
     let source = match Repository::open_ext(path, RepositoryOpenFlags::NO_SEARCH, no_ceiling) {
         Ok(repository) => return Ok(repository),
@@ -194,11 +250,23 @@ fn open(path: &Path) -> Result<Repository, GitError> {
         unsupported("the reftable format for refs", "convert it with: git refs migrate --ref-format=files")
     } else if message.contains("object format") || message.contains("objectformat") {
         unsupported("SHA-256 object ids", "track a SHA-1 clone of it, or use dir:")
-    } else if message.contains("partialclone") {
-        unsupported("the partial clone extension", "track a full clone of it")
     } else {
         GitError::Open { path, source }
     })
+}
+
+/// Makes libgit2 open partial clones: an object that such a clone lacks is missing like any other, and never asked for.
+fn allow_partial_clones() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        #[expect(unsafe_code, reason = "libgit2 keeps the list in a static variable that nothing guards")]
+        // SAFETY: every repository is opened through `open`, which waits for this one call to end; so nothing reads the
+        // list while it is written, and it is written once a process.
+        let allowed = unsafe { git2::opts::set_extensions(&["partialclone"]) };
+        if let Err(error) = allowed {
+            tracing::warn!("partial clones cannot be opened: {error}");
+        }
+    });
 }
 
 /// Returns an id as git2 has it.
@@ -214,6 +282,11 @@ fn commit_id(oid: Oid) -> CommitId {
 /// Finds a commit, and names it where it is missing.
 fn find_commit(repository: &Repository, id: CommitId) -> Result<git2::Commit<'_>, GitError> {
     repository.find_commit(oid(id)).map_err(|source| object_error("commit", id, source))
+}
+
+/// Finds the tree of a commit.
+pub(super) fn tree_of(repository: &Repository, id: CommitId) -> Result<git2::Tree<'_>, GitError> {
+    find_commit(repository, id)?.tree().map_err(|source| object_error("tree of commit", id, source))
 }
 
 /// Turns a failed look-up into an error that names the object.

@@ -41,7 +41,7 @@ impl Pool {
 }
 
 /// A handle, until it is dropped.
-pub(super) struct Lent<'a> {
+pub(in crate::watch) struct Lent<'a> {
     pool: &'a Pool,
     repository: Option<Repository>,
 }

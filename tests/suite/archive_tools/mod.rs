@@ -91,9 +91,8 @@ fn track_from(data: &Path, repo: &Repo, backfill: Option<Backfill>) -> Result<u6
     let source = SourceConfig {
         path: repo.path().to_str().unwrap().to_owned(),
         name: Some("engine".to_owned()),
-        refs: Vec::new(),
         backfill,
-        poll_seconds: None,
+        ..SourceConfig::default()
     };
     let embedded = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
     let count = embedded.clone();

@@ -84,7 +84,7 @@ pub(crate) fn git(path: &Path, refs: &[&str], backfill: Option<Backfill>) -> Sou
         name: Some("engine".to_owned()),
         refs: refs.iter().map(|&glob| glob.to_owned()).collect(),
         backfill,
-        poll_seconds: None,
+        ..SourceConfig::default()
     }
 }
 

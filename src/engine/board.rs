@@ -1,0 +1,83 @@
+//! The board on which tasks note how their sources are doing, and the report that is made of it.
+//!
+//! In: notes, from any thread. Out: the store's [`TrackerState`], written at most once a second.
+//!
+//! **Invariant:** a note never waits for the disk; a report that cannot be written is reported and never stops tracking.
+
+use crate::store::{Layout, SourceState, TrackerState};
+use crate::watch::EventState;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Shortest time between two reports.
+const PACE: Duration = Duration::from_secs(1);
+
+/// What is noted so far; clones share it.
+#[derive(Clone)]
+pub(super) struct Board(Arc<Mutex<Notes>>);
+
+struct Notes {
+    state: TrackerState,
+    is_new: bool,
+    written: Option<Instant>,
+}
+
+impl Board {
+    pub(super) fn new() -> Self {
+        let state = TrackerState { process: std::process::id(), ..TrackerState::default() };
+        Self(Arc::new(Mutex::new(Notes { state, is_new: false, written: None })))
+    }
+
+    /// Changes what is noted of a source.
+    pub(super) fn note(&self, source: &str, change: impl FnOnce(&mut SourceState)) {
+        let mut notes = self.lock();
+        change(notes.state.sources.entry(source.to_owned()).or_default());
+        notes.is_new = true;
+    }
+
+    /// Notes how events arrive, and that all was looked at if it was.
+    pub(super) fn note_watch(&self, source: &str, what: &str, events: &EventState, reconciled: bool) {
+        self.note(source, |state| {
+            let watch = state.watches.entry(what.to_owned()).or_default();
+            watch.last_event = events.last_event.map(seconds);
+            watch.warning.clone_from(&events.warning);
+            watch.restarts = events.restarts;
+            if reconciled {
+                watch.last_reconcile = Some(now());
+            }
+        });
+    }
+
+    /// Tells whether there is something to report, and a second has passed since the last report.
+    pub(super) fn is_due(&self) -> bool {
+        let notes = self.lock();
+        notes.is_new && notes.written.is_none_or(|written| written.elapsed() >= PACE)
+    }
+
+    /// Writes the report.
+    pub(super) fn write(&self, layout: &Layout) {
+        let state = {
+            let mut notes = self.lock();
+            notes.is_new = false;
+            notes.written = Some(Instant::now());
+            notes.state.written = now();
+            notes.state.clone()
+        };
+        if let Err(error) = state.write(layout) {
+            tracing::warn!("{error}");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Notes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the seconds since 1970.
+pub(super) fn now() -> i64 {
+    seconds(SystemTime::now())
+}
+
+fn seconds(time: SystemTime) -> i64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+}

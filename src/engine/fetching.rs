@@ -1,0 +1,100 @@
+//! Fetching on an interval: one thread a source, which fetches, tells how it went, and waits.
+//!
+//! In: a repository and an interval. Out: a word to the tracker after each fetch that succeeded.
+//!
+//! **Invariant:** a failure is reported and tried again, later each time, and never stops tracking: what is here already
+//! is tracked all the same.
+//!
+//! It is a thread and no task: a connection that hangs must not hold up the end of the process.
+
+use super::EngineError;
+use super::board::{Board, now};
+use super::tracker::Stop;
+use crate::store::FetchState;
+use crate::watch::git::GitSource;
+use std::time::{Duration, Instant};
+
+/// Shortest interval; below it a fetch would meet the one before.
+const SHORTEST: Duration = Duration::from_millis(100);
+/// Longest wait after failures, unless the interval itself is longer.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
+/// How often the wish to stop is looked for while waiting.
+const TICK: Duration = Duration::from_millis(50);
+
+/// One source that is fetched.
+pub(super) struct Fetching {
+    pub(super) name: String,
+    pub(super) source: GitSource,
+    pub(super) every: Duration,
+    pub(super) board: Board,
+    pub(super) stop: Stop,
+}
+
+impl Fetching {
+    /// Fetches once; returns whether it succeeded.
+    pub(super) fn once(&self, failures: &mut u32) -> bool {
+        let fetched = self.source.fetch(|| self.stop.is_asked());
+        *failures = if fetched.is_ok() { 0 } else { failures.saturating_add(1) };
+        let wait = wait(self.every, *failures);
+        let error = fetched.err().map(|error| chain(&error));
+        if let (Some(error), false) = (&error, self.stop.is_asked()) {
+            tracing::warn!("{}: {error}; it is tried again in {} s", self.name, wait.as_secs().max(1));
+        }
+        let succeeded = error.is_none();
+        self.board.note(&self.name, |state| {
+            let fetch = state.fetch.get_or_insert_with(FetchState::default);
+            fetch.last = if succeeded { Some(now()) } else { fetch.last };
+            fetch.failures = *failures;
+            fetch.error = error;
+            fetch.next = Some(now().saturating_add_unsigned(wait.as_secs()));
+        });
+        succeeded
+    }
+
+    /// Fetches again and again on a thread of its own, until a stop is asked for or nobody listens.
+    pub(super) fn start(self, fetched: impl Fn() -> bool + Send + 'static) -> Result<(), EngineError> {
+        let work = move || {
+            let mut failures = 0;
+            loop {
+                if self.once(&mut failures) && !fetched() {
+                    return;
+                }
+                let due = Instant::now() + wait(self.every, failures);
+                while Instant::now() < due {
+                    if self.stop.is_asked() {
+                        return;
+                    }
+                    std::thread::sleep(TICK.min(due.saturating_duration_since(Instant::now())));
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("tidemill-fetch".to_owned()).spawn(work);
+        thread.map(drop).map_err(|source| EngineError::Thread { source })
+    }
+}
+
+/// Returns how long to wait: the interval, twice as long after each failure.
+fn wait(every: Duration, failures: u32) -> Duration {
+    let every = every.max(SHORTEST);
+    every.saturating_mul(1 << failures.min(16)).min(every.max(LONGEST))
+}
+
+/// Returns an error and its causes as one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_make_the_wait_longer_up_to_a_quarter_of_an_hour() {
+        let minute = Duration::from_secs(60);
+        let waits: Vec<u64> = [0, 1, 2, 3, 4, 99].map(|failures| wait(minute, failures).as_secs()).to_vec();
+        assert_eq!(waits, [60, 120, 240, 480, 900, 900]);
+        assert_eq!(wait(Duration::from_secs(3600), 5), Duration::from_secs(3600));
+        assert_eq!(wait(Duration::ZERO, 0), SHORTEST);
+    }
+}

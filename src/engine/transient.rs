@@ -1,0 +1,74 @@
+//! Documents whose fate is owed to the moment: an object that is missing, a file that changed under the reader.
+//!
+//! In: what the graph put out for each epoch. Out: which documents of which heads are worth another look.
+//!
+//! **Invariant:** it holds exactly the documents that stand in the graph with such a fate; its size is their number.
+
+use dataflows::data::{ContentId, Document, DocumentPath, Outcome, SkipReason, StageName, View};
+use std::collections::BTreeMap;
+
+/// The transient documents of all heads.
+#[derive(Default)]
+pub(super) struct Transient(BTreeMap<(View, DocumentPath), ContentId>);
+
+impl Transient {
+    /// Takes an epoch's changes over.
+    pub(super) fn take(&mut self, changes: &[(View, Document, isize)]) {
+        let transient = |wanted: isize| {
+            changes.iter().filter(move |(_, document, change)| *change == wanted && is_transient(&document.outcome))
+        };
+        for (view, document, _) in transient(-1) {
+            self.0.remove(&(*view, document.path.clone()));
+        }
+        for (view, document, _) in transient(1) {
+            self.0.insert((*view, document.path.clone()), document.content);
+        }
+    }
+
+    /// Returns every such document.
+    pub(super) fn documents(&self) -> Vec<(View, DocumentPath, ContentId)> {
+        self.0.iter().map(|((view, path), content)| (*view, path.clone(), *content)).collect()
+    }
+}
+
+fn is_transient(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Fault { stage, .. } => *stage == StageName::Clean,
+        Outcome::Skipped(reason) => *reason == SkipReason::LfsMissing,
+        Outcome::Indexed { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(path: &str, content: u8, outcome: Outcome) -> Document {
+        Document { path: path.into(), content: ContentId::from_bytes([content; 20]), outcome }
+    }
+
+    fn missing() -> Outcome {
+        Outcome::Fault { stage: StageName::Clean, error: "missing".to_owned() }
+    }
+
+    #[test]
+    fn what_comes_and_goes_is_kept_while_it_is_there() {
+        let mut transient = Transient::default();
+        let lfs = Outcome::Skipped(SkipReason::LfsMissing);
+        transient.take(&[
+            (View(1), document("a", 1, missing()), 1),
+            (View(2), document("a", 1, missing()), 1),
+            (View(1), document("b", 2, lfs), 1),
+            (View(1), document("c", 3, Outcome::Skipped(SkipReason::Binary)), 1),
+        ]);
+        assert_eq!(transient.documents().len(), 3);
+        // A path whose missing content gives way to another missing one stays, with the new content.
+        transient.take(&[
+            (View(1), document("a", 1, missing()), -1),
+            (View(1), document("a", 4, missing()), 1),
+            (View(2), document("a", 1, missing()), -1),
+        ]);
+        let contents: Vec<u8> = transient.documents().iter().map(|(.., content)| content.as_bytes()[0]).collect();
+        assert_eq!(contents, [4, 2]);
+    }
+}
