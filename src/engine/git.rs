@@ -207,7 +207,9 @@ impl GitTracker {
 
     fn plan_branch(&self, head: &Head, mut view: GitView, plan: &mut Plan) -> Result<(), EngineError> {
         let commits = match view.at {
-            Some(at) if at == head.commit.id => Vec::new(),
+            Some(at) if at == head.commit.id && view.in_graph => Vec::new(),
+            // A view under a new name: it stands where it should, but neither the log nor the graph knows it by that name.
+            Some(at) if at == head.commit.id => vec![head.commit],
             Some(at) => match self.source.new_commits(at, head.commit.id) {
                 // A reset to a commit that the view has passed: nothing is new, the head still moves.
                 Ok(commits) if commits.is_empty() => vec![head.commit],

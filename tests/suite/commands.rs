@@ -196,7 +196,8 @@ fn snapshots_dump_and_status_have_the_fields_that_scripts_rely_on() {
     let status = &program.json(&["status", "--json"])[0];
     fields(status, &["sources", "entries", "bytes", "work"]);
     let source = &status["sources"][0];
-    fields(source, &["name", "kind", "views", "documents", "skipped", "faults"]);
+    let told = ["skipped_tags", "broken_refs", "watches"];
+    fields(source, &[&["name", "kind", "views", "documents", "skipped", "faults"][..], &told].concat());
     assert_eq!((&source["name"], &source["kind"], &source["documents"]), (&"engine".into(), &"git".into(), &2.into()));
     let view = &source["views"][0];
     fields(view, &["name", "commit", "epoch", "behind", "live_entries"]);

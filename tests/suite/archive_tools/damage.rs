@@ -12,7 +12,7 @@ fn start_after(hurt: Hurt, file: &Path, data: &Path, repo: &Repo, commits: &[Str
     }
     hurt.apply(&file);
     if let Err(error) = track(copy.path(), repo) {
-        return Some(error.to_string());
+        return Some(format!("{:#}", anyhow::Error::from(error)));
     }
     assert_eq!(picture(copy.path(), commits), before, "{hurt:?} {}", file.display());
     assert_eq!(check(copy.path()).findings, [], "{hurt:?} {}", file.display());
