@@ -3,14 +3,15 @@
 //! In: ranked ordinals of a view. Out: hits with text, path, lines, symbol and the commit that introduced them.
 
 use super::SearchError;
-use super::lines::{document_of, placed_entries};
+use super::lines::{document_of, lines_of};
 use super::revision::Selected;
 use crate::index::{IndexReader, ReaderError};
 use crate::store::EntryRecord;
-use dataflows::data::{Card, ChunkKind, DocumentPath, Lines};
+use dataflows::data::{Card, ChunkKind, Document, DocumentPath, Lines};
 use dataflows::memo::Memo;
 use rustc_hash::FxHashMap;
 use snapshots::{CommitId, Introduced, Ordinal};
+use std::collections::hash_map::Entry as MapEntry;
 
 /// Rank and score of an entry in one of the lists that were fused.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -114,7 +115,7 @@ pub(super) fn read(reader: &IndexReader, selected: &[Selected], found: &[Found])
         let alive = reader.with_archive(|archive| archive.bitmaps(selected.version)).map_err(ReaderError::from)?;
         sources.push((selected, alive, introduced(reader, selected, &ordinals)?));
     }
-    let mut lines = LineCache::default();
+    let mut documents = Documents::default();
     for (position, (found, record)) in found.iter().zip(&records).enumerate() {
         for (number, (selected, alive, introduced)) in sources.iter().enumerate() {
             if !alive.entries.contains(found.ordinal.get()) {
@@ -132,7 +133,7 @@ pub(super) fn read(reader: &IndexReader, selected: &[Selected], found: &[Found])
                 source: selected.source_name.clone(),
                 path: record.entry.path.clone(),
                 paths: Vec::new(),
-                lines: lines.of(reader, number, &alive.documents, record)?,
+                lines: documents.lines(reader, number, &alive.documents, record)?,
                 kind: card.kind,
                 card,
                 introduced_in: introduced[position],
@@ -145,12 +146,12 @@ pub(super) fn read(reader: &IndexReader, selected: &[Selected], found: &[Found])
     Ok(hits)
 }
 
-/// Lines by entry, for the documents that were placed already: hits often share one.
+/// The documents of the hits by source and path: hits often share one.
 #[derive(Default)]
-struct LineCache(FxHashMap<(usize, DocumentPath), FxHashMap<dataflows::data::EntryId, Lines>>);
+struct Documents(FxHashMap<(usize, DocumentPath), Option<Document>>);
 
-impl LineCache {
-    fn of(
+impl Documents {
+    fn lines(
         &mut self,
         reader: &IndexReader,
         source: usize,
@@ -158,12 +159,13 @@ impl LineCache {
         record: &EntryRecord,
     ) -> Result<Option<Lines>, ReaderError> {
         let key = (source, record.entry.path.clone());
-        if !self.0.contains_key(&key) {
-            let document = document_of(reader, documents, &record.entry.path)?;
-            let placed = document.map(|placed| placed_entries(reader, &placed.document)).unwrap_or_default();
-            let lines = placed.into_iter().map(|placed| (placed.entry.id(), placed.lines)).collect();
-            self.0.insert(key.clone(), lines);
-        }
-        Ok(self.0.get(&key).and_then(|lines| lines.get(&record.entry.id())).copied())
+        let document = match self.0.entry(key) {
+            MapEntry::Occupied(known) => known.into_mut(),
+            MapEntry::Vacant(new) => {
+                let placed = document_of(reader, documents, &record.entry.path)?;
+                new.insert(placed.map(|placed| placed.document))
+            }
+        };
+        document.as_ref().map_or(Ok(None), |document| lines_of(reader, document, &record.entry))
     }
 }

@@ -6,7 +6,7 @@
 //! entry's path in that version, through the same function that placed the entry.
 
 use crate::index::{IndexReader, ReaderError};
-use dataflows::data::{Document, DocumentPath, Outcome, PlacedEntry, place};
+use dataflows::data::{Document, DocumentPath, Entry, Lines, Outcome, PlacedEntry, place};
 use dataflows::memo::{Chunked, Memo};
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
@@ -49,4 +49,17 @@ pub fn placed_entries(reader: &IndexReader, document: &Document) -> Vec<PlacedEn
         Some(Chunked::Chunks(chunks)) => place(&document.path, module, labels, chunks).collect(),
         Some(Chunked::Fault(_)) | None => Vec::new(),
     }
+}
+
+/// Returns the lines on which an entry stands in its document.
+///
+/// Only chunks that hold the entry's text are placed: how often a card and text came before is a matter of those alone.
+///
+/// # Errors
+/// Where the store cannot be read.
+pub(super) fn lines_of(reader: &IndexReader, document: &Document, entry: &Entry) -> Result<Option<Lines>, ReaderError> {
+    let Outcome::Indexed { chunking, module, labels } = &document.outcome else { return Ok(None) };
+    let chunks = reader.memo().chunks_with_text(*chunking, entry.text)?;
+    let found = place(&document.path, module, labels, &chunks).find(|placed| placed.entry == *entry);
+    Ok(found.map(|placed| placed.lines))
 }

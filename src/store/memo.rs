@@ -15,10 +15,10 @@
 //! The memo trait has no errors, since a stage could do nothing about them; the first failure is kept and stops the next
 //! publish ([`StoreMemo::check`]).
 
-use super::packing::{Head, PackedCard, pack_card, pack_chunks, pack_text, unpack_chunks, unpack_text};
+use super::packing::{Head, PackedCard, PackedChunked, pack_card, pack_chunks, pack_text, unpack_chunks, unpack_text};
 use super::tables::{Table, Tables};
 use super::{StoreError, WriteTransaction};
-use dataflows::data::{Card, CardHash, ChunkingId, Cleaned, DocumentId, EmbedId, Fingerprint, TextHash};
+use dataflows::data::{Card, CardHash, Chunk, ChunkingId, Cleaned, DocumentId, EmbedId, Fingerprint, TextHash};
 use dataflows::embed::Vector;
 use dataflows::memo::{Chunked, Embedded, Keep, Memo};
 use half::f16;
@@ -91,6 +91,17 @@ impl StoreMemo {
     /// That failure.
     pub fn check(&self) -> Result<(), StoreError> {
         self.failure().take().map_or(Ok(()), Err)
+    }
+
+    /// Returns the stored chunks of a list that hold one text, in the order in which they stand.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn chunks_with_text(&self, id: ChunkingId, text: TextHash) -> Result<Vec<Chunk>, StoreError> {
+        Ok(match self.0.stored_chunks(id, Some(text))? {
+            Some(Chunked::Chunks(chunks)) => chunks,
+            Some(Chunked::Fault(_)) | None => Vec::new(),
+        })
     }
 
     /// Writes everything pending into a publish's transaction. The results stay in memory until [`Self::flushed`].
@@ -236,7 +247,7 @@ impl Memo for StoreMemo {
 
     fn chunks(&self, id: ChunkingId) -> Option<Arc<Chunked>> {
         let found = self.read().find(|generation| &generation.chunks, &id).cloned();
-        found.or_else(|| self.or_fail(self.0.stored_chunks(id)).map(Arc::new))
+        found.or_else(|| self.or_fail(self.0.stored_chunks(id, None)).map(Arc::new))
     }
 
     fn put_chunks(&self, id: ChunkingId, chunked: Chunked, texts: Vec<(TextHash, String)>, keep: Keep) {
@@ -308,9 +319,13 @@ impl Generation {
 }
 
 impl Shared {
-    fn stored_chunks(&self, id: ChunkingId) -> Result<Option<Chunked>, StoreError> {
+    fn stored_chunks(&self, id: ChunkingId, text: Option<TextHash>) -> Result<Option<Chunked>, StoreError> {
         let txn = self.tables.read()?;
-        let Some(packed) = self.tables.chunks.get(&txn, &id.to_bytes())? else { return Ok(None) };
+        let Some(packed) = self.tables.chunks.get::<PackedChunked>(&txn, &id.to_bytes())? else { return Ok(None) };
+        let packed = match text {
+            Some(text) => packed.keep_text(text),
+            None => packed,
+        };
         unpack_chunks(packed, |hash| self.head(&txn, &hash.to_bytes())).map(Some)
     }
 

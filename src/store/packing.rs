@@ -113,6 +113,20 @@ pub(super) fn unpack_chunks<E>(
     })
 }
 
+impl PackedChunked {
+    /// Keeps the chunks that hold this text, so that only their heads need be looked up.
+    pub(super) fn keep_text(self, text: TextHash) -> Self {
+        match self {
+            Self::Chunks(mut chunks) => {
+                let text = text.to_bytes();
+                chunks.retain(|chunk| chunk.text == text);
+                Self::Chunks(chunks)
+            }
+            Self::Fault(error) => Self::Fault(error),
+        }
+    }
+}
+
 /// A card in the database: its head by hash, and where it stands.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct PackedCard {
