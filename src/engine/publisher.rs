@@ -151,5 +151,6 @@ fn publish_all(
         open.lock().epochs -= number;
         open.changed.notify_all();
     }
-    Ok(())
+    // The tracker stops in good order: merges that run are finished, so that the store is left as small as it is.
+    writer.close()
 }

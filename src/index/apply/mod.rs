@@ -124,6 +124,14 @@ impl IndexWriter {
         &self.archive
     }
 
+    /// Finishes the merges that run and closes the store's parts.
+    ///
+    /// # Errors
+    /// Where a merge fails; what was published stays.
+    pub fn close(self) -> Result<(), ApplyError> {
+        Ok(self.lexical.close()?)
+    }
+
     /// Publishes the epochs of a batch, all or none of them.
     ///
     /// # Errors
