@@ -9,6 +9,7 @@
 use super::{CardHash, Chunk, ChunkKind, DocumentPath, EntryId, Hasher, Lines, TextHash};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The lines in front of a chunk's text: what it is, and where it stands.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -44,6 +45,27 @@ impl Card {
             hasher = hasher.part(label.as_bytes()).part(value.as_bytes());
         }
         CardHash::from_words(hasher.finish())
+    }
+
+    /// Returns what is searched beside the text, as a field of its own: the qualified name with its owner, which a
+    /// declaration does not say, and the declaration or heading path.
+    ///
+    /// ```
+    /// # use dataflows::data::{Card, ChunkKind};
+    /// # let card = |symbol: &str, name: &str| Card {
+    /// #     kind: ChunkKind::Code, language: String::new(), symbol: symbol.into(), name: name.into(),
+    /// #     folder: String::new(), module: String::new(), labels: Vec::new(),
+    /// # };
+    /// assert_eq!(card("World::spawn", "pub fn spawn()").searched_name(), "World::spawn pub fn spawn()");
+    /// assert_eq!(card("spawn", "pub fn spawn()").searched_name(), "pub fn spawn()");
+    /// ```
+    #[must_use]
+    pub fn searched_name(&self) -> Cow<'_, str> {
+        if self.symbol.is_empty() || self.name.contains(&self.symbol) {
+            Cow::Borrowed(&self.name)
+        } else {
+            Cow::Owned(format!("{} {}", self.symbol, self.name))
+        }
     }
 
     /// Returns the text that a model embeds for a chunk under this card.

@@ -140,7 +140,7 @@ fn make_lexical(
             memo.check()?;
             return Err(ApplyError::ResultGone { what: "text", path: record.entry.path });
         };
-        if writer.add(ordinal, &text, &card.name)? != record.tokens {
+        if writer.add(ordinal, &text, &card.searched_name())? != record.tokens {
             return Err(ApplyError::ResultGone { what: "text as it was", path: record.entry.path });
         }
     }

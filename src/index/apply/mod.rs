@@ -267,7 +267,7 @@ impl IndexWriter {
             let (Some(text), Some(card)) = (self.memo.text(entry.text), self.memo.card(entry.card)) else {
                 return Err(ApplyError::Unexpected("an entry's text or card is missing from the store"));
             };
-            record.tokens = self.lexical.add(*ordinal, &text, &card.name)?;
+            record.tokens = self.lexical.add(*ordinal, &text, &card.searched_name())?;
             batch.touched.insert(*ordinal, (entry.id(), record.tokens));
         }
         Ok(self.lexical.commit(self.next_entry.used())?)

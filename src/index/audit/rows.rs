@@ -100,7 +100,7 @@ impl Rows {
         };
         if TextHash::of(&content) != text || named.hash() != card {
             tally.add("results", "texts or cards are not what their names say", ordinal);
-        } else if lexical::count_tokens(&content, &named.name) != record.tokens {
+        } else if lexical::count_tokens(&content, &named.searched_name()) != record.tokens {
             tally.add("catalogue", "token counts are not those of the text and name", ordinal);
         }
     }

@@ -179,7 +179,7 @@ impl SnapshotCopy {
             }
         }
         let names: FxHashMap<CardHash, u32> =
-            self.cards.iter().map(|(hash, card)| (*hash, count_tokens("", &card.name)[1])).collect();
+            self.cards.iter().map(|(hash, card)| (*hash, count_tokens("", &card.searched_name())[1])).collect();
         let mut tokens = [0_u64; 2];
         for entry in &self.entries {
             let Some(count) = counts.get(&entry.text) else {
