@@ -84,7 +84,7 @@ pub(super) struct World {
     words: BTreeMap<String, Option<String>>,
     contents: Vec<Vec<u8>>,
     listings: BTreeMap<String, Listing>,
-    /// The views at the last look.
+    /// The branches at the last look, by the refs' full names.
     seen: BTreeMap<String, String>,
     /// Versions whose files and words were compared.
     compared: BTreeSet<String>,
@@ -279,7 +279,8 @@ impl World {
     /// Lets the tracker look, and compares what the store says then with what git says.
     pub(super) fn look(&mut self) {
         let expected = self.expected_views();
-        let required = self.required(&expected);
+        let branches = self.branches();
+        let required = self.required(&branches);
         match self.tracked.catch_up() {
             // Rightly refused, but only once nothing is left to take back.
             Err(EngineError::NoRefs { .. }) => assert!(expected.is_empty(), "there are refs: {expected:?}"),
@@ -294,7 +295,7 @@ impl World {
         for commit in expected.values().chain(&required) {
             self.compare(commit);
         }
-        self.seen = expected;
+        self.seen = branches;
     }
 
     /// Names views as the contract says: by short name, with the kind in front where a branch and a tag share it.
@@ -308,14 +309,18 @@ impl World {
         refs.iter().filter_map(|(full, commit)| Some((name(full), commit.clone()?))).collect()
     }
 
-    /// Returns the commits that a look must give snapshots: of a branch known before, all first parents that its last
-    /// commit does not reach.
-    fn required(&self, views: &BTreeMap<String, String>) -> BTreeSet<String> {
+    fn branches(&self) -> BTreeMap<String, String> {
+        let refs = self.repository.refs().into_iter().filter(|(name, _)| name.starts_with("refs/heads/"));
+        refs.filter_map(|(name, commit)| Some((name, commit?))).collect()
+    }
+
+    /// Returns the commits that a look must give snapshots: of a branch known before, whatever its view was called, all
+    /// first parents that its last commit does not reach.
+    fn required(&self, branches: &BTreeMap<String, String>) -> BTreeSet<String> {
         let mut required = BTreeSet::new();
         let number = |id: &String| self.commits.iter().position(|(known, ..)| known == id).unwrap();
-        let is_branch = |view: &str| BRANCHES.iter().any(|name| view == *name || view == format!("heads/{name}"));
-        for (view, commit) in views.iter().filter(|(view, _)| is_branch(view)) {
-            let Some(before) = self.seen.get(view) else { continue };
+        for (branch, commit) in branches {
+            let Some(before) = self.seen.get(branch) else { continue };
             // What was pruned cannot be counted from.
             if !self.is_there(number(before)) {
                 continue;
