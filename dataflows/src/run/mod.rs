@@ -5,8 +5,8 @@
 //! **Invariant:** an epoch comes out only when its frontier has passed: every result it needs is in the memo. Epochs are
 //! fed in ascending order and come out in that order, also those that change nothing.
 //!
-//! One worker is the default: a second halves the load of the first epoch and slows every small one down
-//! (`docs/benchmarks.md`); the expensive stages have threads of their own.
+//! One worker is the default: small epochs are most of the work, and a second worker makes each of them wait for two. The
+//! expensive stages have threads of their own.
 
 use crate::data::{Document, Entry, Epoch, File, FileChange, View};
 use crate::embed::Embedder;
