@@ -29,13 +29,15 @@ use snapshots::{Archive, ArchiveError, Bitmaps, Damage, Ordinal, VersionId};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How often the log is looked at again while a first publish may be on its way.
+/// How often the log is looked at again while a publish may be on its way.
 const PATIENCE: u32 = 20;
+const WAIT: Duration = Duration::from_millis(50);
 
 /// How many paths a finding names.
 const EXAMPLES: usize = 3;
 
 const REBUILD: &str = "start `tidemill track` on this store: it makes the index again from the stored texts";
+const CUT: &str = "start `tidemill track` on this store: it cuts them off and publishes again what they held";
 const AGAIN: &str = "track the sources again into a new folder, or restore a backup";
 
 /// Something that does not fit.
@@ -119,6 +121,10 @@ pub fn audit(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Aud
     audit.entries = reached.entries.len();
     audit.documents = reached.documents.len();
     audit.files = 1;
+    if archive.tail_bytes() > 0 {
+        let problem = format!("its last {} bytes are no whole group: a torn write, or damage", archive.tail_bytes());
+        audit.findings.push(Finding { file: Some(log), ..Finding::new("log", problem, CUT) });
+    }
     let rows = Rows::check(&database, model, &archive, &reached, &mut audit.findings);
     audit.log(&archive, &rows);
     audit.lexical(layout, &reached, &rows);
@@ -127,7 +133,8 @@ pub fn audit(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Aud
     Ok(audit)
 }
 
-/// Opens the log, once it names a version; nothing where it names none though the database says that it should.
+/// Opens the log, once it names a version and ends in a whole group; nothing where it names none though the database
+/// says that it should.
 ///
 /// # Errors
 /// [`ReaderError::Empty`] where nothing has been published.
@@ -135,8 +142,13 @@ fn open_log(
     layout: &Layout,
     database: Option<&Database>,
 ) -> Result<Option<Result<Archive, ArchiveError>>, ReaderError> {
-    for _ in 0..PATIENCE {
+    for look in 1..=PATIENCE {
         let archive = Archive::open_reader(&layout.versions());
+        // A group that is being written looks torn for a moment; a torn one stays as it is.
+        if look < PATIENCE && archive.as_ref().is_ok_and(|archive| archive.tail_bytes() > 0) {
+            std::thread::sleep(WAIT);
+            continue;
+        }
         let is_empty = match &archive {
             Ok(archive) => archive.versions().is_empty(),
             Err(_) => !layout.versions().join("versions.log").exists(),
@@ -148,7 +160,7 @@ fn open_log(
         if !database.is_some_and(|database| database.log_bytes().is_ok_and(|mark| mark.is_some())) {
             return Err(ReaderError::Empty);
         }
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(WAIT);
     }
     Ok(None)
 }

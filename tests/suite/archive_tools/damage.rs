@@ -88,6 +88,27 @@ fn verify_names_what_was_damaged_and_what_to_do() {
 }
 
 #[test]
+fn verify_finds_a_wrong_byte_in_the_last_group_of_the_log_and_the_next_start_mends_it() {
+    let (repo, commits) = history();
+    let data = TempDir::new().unwrap();
+    track(data.path(), &repo).unwrap();
+    let before = picture(data.path(), &commits);
+    let log = data.path().join("versions/versions.log");
+    let mut bytes = fs::read(&log).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&log, bytes).unwrap();
+
+    let findings = check(data.path()).findings;
+    assert!(
+        findings.iter().any(|finding| finding.part == "log" && finding.problem.contains("no whole group")),
+        "{findings:?}"
+    );
+    track(data.path(), &repo).unwrap();
+    assert_eq!(check(data.path()).findings, []);
+    assert_eq!(picture(data.path(), &commits), before);
+}
+
+#[test]
 fn verify_finds_a_wrong_byte_of_a_text_in_the_database() {
     let (repo, _) = history();
     let data = TempDir::new().unwrap();
