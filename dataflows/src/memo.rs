@@ -44,6 +44,9 @@ pub enum Keep {
 
 /// Results by the identity of their input. Every method may be called from any thread.
 pub trait Memo: Send + Sync + 'static {
+    /// Takes note that a result which rows of the graph rest on is not there any more: whatever the graph says from now on
+    /// may be wrong, and must not be published.
+    fn lost(&self, what: String);
     /// Returns what cleaning made of a content, if it was cleaned before.
     fn cleaned(&self, id: DocumentId) -> Option<Cleaned>;
     /// Remembers what cleaning made of a content, with the cleaned text where there is one.
@@ -131,6 +134,10 @@ fn put_first<K: Eq + Hash, V>(table: &mut FxHashMap<K, V>, key: K, value: V) {
 }
 
 impl Memo for MemoryMemo {
+    fn lost(&self, what: String) {
+        panic!("a memo in memory forgets nothing, but lost {what}");
+    }
+
     fn cleaned(&self, id: DocumentId) -> Option<Cleaned> {
         self.tables().cleaned.get(&id).cloned()
     }

@@ -47,8 +47,15 @@ struct Results {
     pending: Generation,
     /// Shared with the flush that is writing it.
     flushing: Option<Arc<Generation>>,
+    /// How many flushes there were: names the one that is writing.
+    flushes: u64,
     while_running: Generation,
 }
+
+/// Names what one flush wrote, to be forgotten once its transaction is committed.
+#[must_use = "what was flushed stays in memory until it is forgotten"]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flush(u64);
 
 #[derive(Default)]
 struct Generation {
@@ -108,8 +115,8 @@ impl StoreMemo {
     ///
     /// # Errors
     /// Where the disk or the map is full.
-    pub fn flush(&self, transaction: &mut WriteTransaction<'_>) -> Result<(), StoreError> {
-        let generation = {
+    pub fn flush(&self, transaction: &mut WriteTransaction<'_>) -> Result<Flush, StoreError> {
+        let (generation, flush) = {
             let mut results = self.write();
             // What an earlier, failed flush left behind is written again with the rest.
             let mut pending = std::mem::take(&mut results.pending);
@@ -118,14 +125,22 @@ impl StoreMemo {
             }
             let pending = Arc::new(pending);
             results.flushing = Some(pending.clone());
-            pending
+            results.flushes += 1;
+            (pending, Flush(results.flushes))
         };
-        self.0.write_out(&generation, &mut transaction.0)
+        self.0.write_out(&generation, &mut transaction.0)?;
+        Ok(flush)
     }
 
-    /// Forgets what the last flush wrote: its transaction is committed.
-    pub fn flushed(&self) {
-        self.write().flushing = None;
+    /// Forgets what a flush wrote: its transaction is committed.
+    ///
+    /// The next flush may have begun meanwhile, since the transaction is free as soon as it is committed. It took over
+    /// what this one wrote, and forgets it in its turn.
+    pub fn flushed(&self, flush: Flush) {
+        let mut results = self.write();
+        if results.flushes == flush.0 {
+            results.flushing = None;
+        }
     }
 
     /// Forgets what cleaning made of these documents, where that was owed to the moment.
@@ -149,9 +164,9 @@ impl StoreMemo {
             if self.read().pending.bytes < PENDING_BYTES {
                 return Ok(());
             }
-            self.flush(&mut transaction)?;
+            let flush = self.flush(&mut transaction)?;
             transaction.commit()?;
-            self.flushed();
+            self.flushed(flush);
             Ok(())
         })();
         if let Err(error) = flushed {
@@ -216,6 +231,10 @@ impl StoreMemo {
 }
 
 impl Memo for StoreMemo {
+    fn lost(&self, what: String) {
+        self.fail(StoreError::Lost { table: "memo", key: what });
+    }
+
     fn cleaned(&self, id: DocumentId) -> Option<Cleaned> {
         let found = self.read().find(|generation| &generation.cleaned, &id).cloned();
         found.or_else(|| self.stored(&self.0.tables.cleaned, &id.to_bytes()))
@@ -427,13 +446,35 @@ mod tests {
         let answer = |memo: &StoreMemo| memo.chunks(id(1)).as_deref().cloned();
         assert_eq!(answer(&memo), Some(chunked(1)));
         let mut transaction = database.write().unwrap();
-        memo.flush(&mut transaction).unwrap();
+        let flush = memo.flush(&mut transaction).unwrap();
         assert_eq!(answer(&memo), Some(chunked(1)));
         transaction.commit().unwrap();
-        memo.flushed();
+        memo.flushed(flush);
         memo.put_chunks(id(1), chunked(3), vec![], Keep::Durable);
         assert_eq!(answer(&memo), Some(chunked(1)));
         assert_eq!(answer(&database.memo(Fingerprint::default())), Some(chunked(1)));
+    }
+
+    #[test]
+    fn a_flush_that_begins_before_the_one_before_is_forgotten_keeps_its_results_in_sight() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path());
+        layout.create().unwrap();
+        let database = Database::open_writer(&layout).unwrap();
+        let memo = database.memo(Fingerprint::default());
+        memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
+        let mut first = database.write().unwrap();
+        let first_flush = memo.flush(&mut first).unwrap();
+        first.commit().unwrap();
+        memo.put_chunks(id(2), chunked(2), vec![], Keep::Durable);
+        let mut second = database.write().unwrap();
+        let second_flush = memo.flush(&mut second).unwrap();
+        memo.flushed(first_flush);
+        assert_eq!(memo.chunks(id(1)).as_deref(), Some(&chunked(1)));
+        assert_eq!(memo.chunks(id(2)).as_deref(), Some(&chunked(2)), "it is not in the database yet");
+        second.commit().unwrap();
+        memo.flushed(second_flush);
+        assert_eq!(memo.chunks(id(2)).as_deref(), Some(&chunked(2)));
     }
 
     #[test]
@@ -445,13 +486,13 @@ mod tests {
         let memo = database.memo(Fingerprint::default());
         memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
         let mut lost = database.write().unwrap();
-        memo.flush(&mut lost).unwrap();
+        let _ = memo.flush(&mut lost).unwrap();
         drop(lost);
         memo.put_chunks(id(2), chunked(2), vec![], Keep::WhileRunning);
         let mut kept = database.write().unwrap();
-        memo.flush(&mut kept).unwrap();
+        let flush = memo.flush(&mut kept).unwrap();
         kept.commit().unwrap();
-        memo.flushed();
+        memo.flushed(flush);
         let fresh = database.memo(Fingerprint::default());
         assert_eq!(fresh.chunks(id(1)).as_deref(), Some(&chunked(1)));
         assert_eq!(fresh.chunks(id(2)), None, "kept only while running");

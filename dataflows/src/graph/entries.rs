@@ -39,6 +39,12 @@ fn entries_of(
                 placed.entry
             })
             .collect(),
-        Some(Chunked::Fault(_)) | None => Vec::new(),
+        Some(Chunked::Fault(_)) => Vec::new(),
+        // No entries would be a silent loss: their retraction, once the list is found again, would take back what never
+        // came.
+        None => {
+            memo.lost(format!("the chunk list {chunking} of {path}"));
+            Vec::new()
+        }
     }
 }

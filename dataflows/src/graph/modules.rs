@@ -26,7 +26,11 @@ pub(super) fn of_folders<'s>(
     let folders = files.map(|file| (file.view, Box::<[u8]>::from(file.path.folder()))).distinct_total();
     let named = manifests
         .flat_map(move |(view, path, text)| {
-            let name = module_name(&path, &memo.text(text)?)?;
+            let Some(content) = memo.text(text) else {
+                memo.lost(format!("the text {text} of {path}"));
+                return None;
+            };
+            let name = module_name(&path, &content)?;
             Some(((view, Box::<[u8]>::from(path.folder())), name))
         })
         .consolidate();

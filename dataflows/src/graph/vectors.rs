@@ -42,7 +42,10 @@ impl Task<EmbedId> for EmbedTask {
         for &id in inputs {
             match (self.memo.card(id.card), self.memo.text(id.text)) {
                 (Some(card), Some(text)) => asked.push((id, card.embedded_text(&text))),
-                _ => rows.push((id, Embedded::Fault("its card or text is missing from the store".to_owned()))),
+                _ => {
+                    self.memo.lost(format!("the card {} or the text {}", id.card, id.text));
+                    rows.push((id, Embedded::Fault("its card or text is missing from the store".to_owned())));
+                }
             }
         }
         let texts: Vec<&str> = asked.iter().map(|(_, text)| text.as_str()).collect();

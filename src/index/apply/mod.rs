@@ -151,14 +151,14 @@ impl IndexWriter {
         }
         self.write_indexes(&mut batch)?;
         let mut transaction = self.write_catalogue(&batch)?;
-        self.memo.flush(&mut transaction)?;
+        let flush = self.memo.flush(&mut transaction)?;
         self.database.put_log_bytes(&mut transaction, self.archive.log_bytes())?;
         let plan = self.plan(&epochs, heads, &batch, started)?;
         for published in &plan.published {
             self.catalogue.put_receipt(&mut transaction, published.epoch, &published.receipt)?;
         }
         transaction.commit()?;
-        self.memo.flushed();
+        self.memo.flushed(flush);
         self.archive.append(&plan.records)?;
         self.heads.extend(plan.heads);
         for head in plan.gone {

@@ -133,8 +133,8 @@ pub fn audit(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Aud
     Ok(audit)
 }
 
-/// Opens the log, once it names a version and ends in a whole group; nothing where it names none though the database
-/// says that it should.
+/// Opens the log, once it ends in a whole group and names a version; nothing where it names none though the database
+/// says that it should. A log that stays torn is opened as it is.
 ///
 /// # Errors
 /// [`ReaderError::Empty`] where nothing has been published.
@@ -145,12 +145,13 @@ fn open_log(
     for look in 1..=PATIENCE {
         let archive = Archive::open_reader(&layout.versions());
         // A group that is being written looks torn for a moment; a torn one stays as it is.
-        if look < PATIENCE && archive.as_ref().is_ok_and(|archive| archive.tail_bytes() > 0) {
+        let is_torn = archive.as_ref().is_ok_and(|archive| archive.tail_bytes() > 0);
+        if is_torn && look < PATIENCE {
             std::thread::sleep(WAIT);
             continue;
         }
         let is_empty = match &archive {
-            Ok(archive) => archive.versions().is_empty(),
+            Ok(archive) => archive.versions().is_empty() && !is_torn,
             Err(_) => !layout.versions().join("versions.log").exists(),
         };
         if !is_empty {
