@@ -2,76 +2,10 @@
 //!
 //! Whole binaries follow a real folder; the expected hash comes from the git program.
 
-use crate::support::{Live, Program, Repository, tree};
+use crate::support::{Folder, Program, Repository, tree};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
-
-/// A folder to be tracked, beside the store of the program.
-struct Folder {
-    program: Program,
-    path: PathBuf,
-}
-
-impl Folder {
-    fn new() -> Self {
-        let program = Program::new();
-        let path = program.folder().join("notes");
-        fs::create_dir(&path).unwrap();
-        Self { program, path }
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        let path = self.path.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    /// Catches up; returns the epochs' lines.
-    fn track(&self) -> Vec<Value> {
-        let mut lines = self.program.json(&["track", "dir:notes", "--once", "--json"]);
-        assert!(lines.pop().unwrap().get("summary").is_some());
-        lines
-    }
-
-    fn follow(&self) -> Live {
-        self.program.start(&["track", "dir:notes", "--json", "--poll", "500ms"])
-    }
-
-    /// Returns the hash that the git program gives the folder's content.
-    fn tree_hash(&self) -> String {
-        git_tree(&self.path)
-    }
-
-    fn hits(&self, word: &str, more: &[&str]) -> Vec<String> {
-        let arguments = [&["search", word, "--json", "--mode", "bm25"], more].concat();
-        let answer = self.program.json(&arguments).remove(0);
-        let hits = answer["hits"].as_array().unwrap().iter();
-        hits.map(|hit| hit["path"].as_str().unwrap().to_owned()).collect()
-    }
-}
-
-fn git_tree(folder: &Path) -> String {
-    let git_dir = tempfile::tempdir().unwrap();
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git")
-            .arg("--git-dir")
-            .arg(git_dir.path().join("git"))
-            .arg("--work-tree")
-            .arg(folder)
-            .args(arguments)
-            .envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1"), ("HOME", "/nonexistent")])
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    };
-    git(&["init", "-q"]);
-    git(&["add", "-A"]);
-    git(&["write-tree"])
-}
 
 fn counts(line: &Value) -> [u64; 3] {
     ["added", "changed", "removed"].map(|key| line["documents"][key].as_u64().unwrap())
@@ -98,7 +32,7 @@ fn live_edits_renames_and_deletions_are_epochs() {
     let folder = Folder::new();
     folder.write("a.md", "# One\n\nAbout tides.\n");
     folder.write("b.txt", "about mills\n");
-    let mut live = folder.follow();
+    let mut live = folder.follow("500ms");
     assert_eq!(counts(&live.line()), [2, 0, 0]);
 
     folder.write("a.md", "# One\n\nAbout currents.\n");
@@ -135,7 +69,7 @@ fn live_edits_renames_and_deletions_are_epochs() {
 fn a_burst_is_a_few_epochs_and_nothing_is_lost() {
     let folder = Folder::new();
     folder.write("first.txt", "first\n");
-    let live = folder.follow();
+    let live = folder.follow("500ms");
     live.line();
     for number in 0..500 {
         folder.write(&format!("d{}/f{number}.txt", number % 7), &format!("burst number{number}\n"));
@@ -235,7 +169,7 @@ fn an_empty_directory_is_a_version_too() {
     assert_eq!(lines[0]["live_entries"], 0);
     folder.write("a.txt", "words\n");
     assert_eq!(folder.track().len(), 1);
-    let mut live = folder.follow();
+    let mut live = folder.follow("500ms");
     assert!(live.line_within(Duration::from_millis(300)).is_none());
     fs::remove_file(folder.path.join("a.txt")).unwrap();
     assert_eq!(live.line()["commit"], lines[0]["commit"]);

@@ -7,6 +7,7 @@
 mod archive_tools;
 mod commands;
 mod directory;
+mod disk;
 mod graph;
 mod histories;
 mod layering;

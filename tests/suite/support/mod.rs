@@ -4,12 +4,14 @@
 //! **Invariant:** nothing here depends on the machine, the clock or the git configuration: identities, dates and seeds
 //! are fixed, and every test has folders of its own.
 
+mod folder;
 mod history;
 mod picture;
 mod program;
 mod repository;
 mod store;
 
+pub(crate) use folder::Folder;
 pub(crate) use history::{History, Step, steps};
 pub(crate) use picture::{Picture, entries};
 pub(crate) use program::{Live, Program};
