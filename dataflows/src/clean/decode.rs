@@ -122,7 +122,12 @@ fn utf32(bytes: &[u8], order: Order) -> Option<String> {
 /// Returns the text of UTF-16 or UTF-32 without a byte order mark, if the NULs lie as those encodings place them.
 fn wide_without_mark(bytes: &[u8]) -> Option<String> {
     for order in [Order::Little, Order::Big] {
-        if let Some(text) = utf32(bytes, order).filter(|text| is_plausible(text)) {
+        // Half of all numbers of three bytes are characters of rare planes; no text consists of those.
+        let is_common = |text: &str| {
+            let rare = text.chars().take(BINARY_WINDOW).filter(|character| u32::from(*character) > 0xFFFF).count();
+            rare * 4 <= text.chars().take(BINARY_WINDOW).count()
+        };
+        if let Some(text) = utf32(bytes, order).filter(|text| is_plausible(text) && is_common(text)) {
             return Some(text);
         }
     }
@@ -217,6 +222,8 @@ mod tests {
             b"abc\0defg".as_slice(),
             b"hello\0world",
             b"\0",
+            b"\0\x01\x02\0",
+            b"\0\x03\x91\x07\x22\x15\x02\0",
             b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
             b"\xCA\xFE\xBA\xBE\0\0\0\x34",
             b"a\0b\0c\0\0\0\0\0\0\0",
