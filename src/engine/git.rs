@@ -279,17 +279,7 @@ impl GitTracker {
                 self.source.first_parents(from, |_| false, Some(number.saturating_add(1)))?
             }
             Some(Backfill::All) => self.source.first_parents(from, |_| false, None)?,
-            Some(Backfill::From(revision)) => {
-                let start = self.source.resolve(revision)?;
-                let mut commits = self.source.first_parents(from, |commit| *commit == start, None)?;
-                let first = commits.first().map_or(head.commit.first_parent, |first| first.first_parent);
-                if from == start || first == Some(start) {
-                    commits.insert(0, self.source.commit(start)?);
-                    commits
-                } else {
-                    return Err(EngineError::NotOnLine { revision: revision.clone(), view: head.view.clone() });
-                }
-            }
+            Some(Backfill::From(revision)) => from_revision(&self.source, head, revision)?,
         };
         Ok(commits)
     }
@@ -302,6 +292,22 @@ impl GitTracker {
         let standing = self.source.standing(&known)?;
         Ok(self.views.iter().filter(|(name, _)| !standing.contains(*name)).map(|(_, view)| *view).collect())
     }
+}
+
+/// Returns the commits of a head from a revision on, oldest first, the head itself last.
+///
+/// # Errors
+/// Where the revision is unknown, or no first-parent ancestor of the head.
+pub(super) fn from_revision(source: &GitSource, head: &Head, revision: &str) -> Result<Vec<Commit>, EngineError> {
+    let start = source.resolve(revision)?;
+    let from = head.commit.id;
+    let mut commits = source.first_parents(from, |commit| *commit == start, None)?;
+    let first = commits.first().map_or(head.commit.first_parent, |first| first.first_parent);
+    if from != start && first != Some(start) {
+        return Err(EngineError::NotOnLine { revision: revision.to_owned(), view: head.view.clone() });
+    }
+    commits.insert(0, source.commit(start)?);
+    Ok(commits)
 }
 
 /// Returns the heads that patterns match: the branch that HEAD names first, then other branches, then tags.

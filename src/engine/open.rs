@@ -8,7 +8,7 @@
 use super::EngineError;
 use super::contents::AllContents;
 use super::directory::{DIRECTORY_VIEW, DirectoryTracker, Files, WORKTREE_VIEW, Watcher};
-use super::git::{GitTracker, GitView, ViewNumbers, heads_of};
+use super::git::{GitTracker, GitView, ViewNumbers, from_revision, heads_of};
 use super::recover::{Registry, arrivals, files_of, source_record};
 use super::tracker::Source;
 use crate::config::{Backfill, SourceConfig};
@@ -98,10 +98,10 @@ impl Opened {
         if let OpenedKind::Git(git) = &kind {
             // A store may know views that are gone by now, and a fetch may bring the first commit.
             if git.fetch.is_none() && layout.check().is_err() {
-                heads_of(&git.source, &git.patterns, &name)?;
-            }
-            if let (Some(Backfill::From(revision)), None) = (&git.backfill, git.fetch) {
-                git.source.resolve(revision)?;
+                let heads = heads_of(&git.source, &git.patterns, &name)?;
+                if let Some(Backfill::From(revision)) = &git.backfill {
+                    heads.iter().try_for_each(|head| from_revision(&git.source, head, revision).map(drop))?;
+                }
             }
         }
         Ok(Self { name, poll: duration(config.poll_seconds).unwrap_or(POLL), location, kind })

@@ -35,6 +35,8 @@ fn a_source_that_cannot_be_tracked_leaves_no_store_behind() {
     once(repository.name(), &["--ref", "nothing/*"], &["matches", "--ref"]);
     once(repository.name(), &["--ref", "[broken"], &["pattern", "[broken"]);
     once(repository.name(), &["--backfill", "nosuchrevision"], &["nosuchrevision"]);
+    let stray = repository.write(&[], &tree([("a.txt", "words of another line\n")])).to_string();
+    once(repository.name(), &["--backfill", &stray], &[&stray, "main"]);
     program.refuses(&["track", "--once"], &["no source", "tidemill.toml"]);
     std::fs::write(program.folder().join("tidemill.toml"), "workers = \"many\"\n").unwrap();
     program.refuses(&["track", "--once"], &["tidemill.toml", "workers"]);
