@@ -139,9 +139,7 @@ impl Live {
 
     /// Returns a figure of the process in MB, from the kernel.
     fn memory(&self, name: &str) -> f64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
-        let line = status.lines().find(|line| line.starts_with(name)).unwrap_or_default();
-        line.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok()).map_or(f64::NAN, |kb| kb / 1000.0)
+        support::memory_megabytes(self.child.id(), name)
     }
 }
 

@@ -1,4 +1,7 @@
 //! What benches share: the repository that is measured on, the machine's name, and the order of figures.
+
+#![allow(dead_code, reason = "every bench is a program of its own and uses a part of this")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -56,16 +59,19 @@ pub(crate) struct Machine;
 impl Machine {
     /// Returns one line with all that a figure must be quoted with.
     pub(crate) fn describe(repository: &Repository) -> String {
-        let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let cpu =
-            cpu.lines().find_map(|line| line.strip_prefix("model name\t: ")).unwrap_or("unknown processor").to_owned();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let commit = git(root, &["rev-parse", "--short=10", "HEAD"]);
         let corpus = Path::new(&repository.origin)
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        format!("tidemill {commit}; {cpu}, {cores} cores; corpus {corpus} at {}", &repository.head[..10])
+        format!("{}; corpus {corpus} at {}", Self::name(), &repository.head[..10])
+    }
+
+    /// Returns the commit of this code, and the machine.
+    pub(crate) fn name() -> String {
+        let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name\t: ")).unwrap_or("unknown processor");
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let commit = git(Path::new(env!("CARGO_MANIFEST_DIR")), &["rev-parse", "--short=10", "HEAD"]);
+        format!("tidemill {commit}; {cpu}, {cores} cores")
     }
 }
 
@@ -78,6 +84,13 @@ pub(crate) fn median(figures: &mut [f64]) -> f64 {
 pub(crate) fn percentile(figures: &mut [f64], share: f64) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures[((figures.len() - 1) as f64 * share).round() as usize]
+}
+
+/// Returns a figure of a process in MB, from the kernel: `VmRSS`, `RssAnon`, `VmHWM`.
+pub(crate) fn memory_megabytes(process: u32, name: &str) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok()).map_or(f64::NAN, |kb| kb / 1000.0)
 }
 
 /// Returns the bytes of all files below a folder.
