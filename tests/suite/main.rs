@@ -16,6 +16,7 @@ mod locality;
 mod rebuilt;
 mod receipts;
 mod refusals;
+mod remotes;
 mod sources;
 mod support;
 mod whole;

@@ -7,9 +7,9 @@
 //! `git clone --bare` makes it) gets the remote's branches as its own. Nothing is pruned unless the repository's
 //! configuration says so.
 //!
-//! The remote is `origin`, or else the first by name. Local paths and `file://` always work; `https://` and `ssh://` are
-//! there with the cargo feature `remote`, since they bring OpenSSL. Credentials come from the ssh agent and git's own
-//! helpers; nobody is ever asked for a password.
+//! The remote is `origin`, or else the first by name. Local paths, `file://` and `http://` always work; `https://`, `ssh://`
+//! and credentials are there with the cargo feature `remote`, which brings OpenSSL. Credentials come from the ssh agent and
+//! git's own helpers; nobody is ever asked for a password.
 
 use super::{GitError, GitSource};
 use git2::{FetchOptions, Remote, RemoteCallbacks, Repository};
