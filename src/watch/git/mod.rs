@@ -52,7 +52,7 @@ pub enum GitError {
         root: PathBuf,
     },
     /// Somebody else owns the repository.
-    #[error("{path} belongs to another user; allow it with: git config --global --add safe.directory {path}")]
+    #[error("{path} belongs to another user; allow it with: git config --global --add safe.directory '{path}'")]
     ForeignOwner {
         /// The repository.
         path: PathBuf,
@@ -232,7 +232,8 @@ fn open(path: &Path) -> Result<Repository, GitError> {
     };
     let path = path.to_owned();
     if source.code() == ErrorCode::Owner {
-        return Err(GitError::ForeignOwner { path });
+        // Git compares the setting with the full path.
+        return Err(GitError::ForeignOwner { path: path.canonicalize().unwrap_or(path) });
     }
     if source.code() == ErrorCode::NotFound {
         return Err(match Repository::discover(&path).ok() {
