@@ -108,10 +108,11 @@ impl GitTracker {
         self.views.get(name)
     }
 
-    /// Notes that the graph holds a view again.
+    /// Notes that the graph holds a view again; what was missing of its version is looked at again with it.
     pub(super) fn restored(&mut self, name: &str) {
         if let Some(view) = self.views.get_mut(name) {
             view.in_graph = true;
+            self.snapshots.extend(view.at);
         }
     }
 

@@ -11,6 +11,7 @@ use super::directory::{DIRECTORY_VIEW, DirectoryTracker, Files, WORKTREE_VIEW, W
 use super::git::{GitTracker, GitView, ViewNumbers, from_revision, heads_of};
 use super::recover::{Registry, arrivals, files_of, source_record};
 use super::tracker::Source;
+use super::transient::mendable;
 use crate::config::{Backfill, SourceConfig};
 use crate::index::apply::{CommitTarget, Purpose};
 use crate::index::lexical;
@@ -19,6 +20,7 @@ use crate::watch::directory::{DirectoryOptions, DirectorySource, Pace};
 use crate::watch::git::{GitSource, RefPattern};
 use dataflows::data::{FileChange, Fingerprint, Hasher, View};
 use dataflows::rules::Rules;
+use roaring::RoaringBitmap;
 use snapshots::{Archive, VersionId, ViewId};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -143,9 +145,17 @@ impl Opened {
         let worktree = worktree
             .map(|store| files(self.name.clone(), Files::Worktree(source.clone(), store), WORKTREE_VIEW))
             .transpose()?;
+        // Whoever asks for past commits gets those again whose objects were missing then and are there now.
+        let mendable = match backfill {
+            Some(_) => mendable(&registry.catalogue(), contents)?,
+            None => RoaringBitmap::new(),
+        };
         let mut git = GitTracker::new(id, self.name, source, patterns, backfill, fetch, has_worktree);
         for version in archive.versions().iter().filter(|version| version.source == id) {
-            if version.fingerprint == fingerprint.to_bytes() {
+            let is_mendable = !mendable.is_empty()
+                && archive.by_commit(id, version.commit) == Some(version.id)
+                && !archive.bitmaps(version.id)?.documents.is_disjoint(&mendable);
+            if version.fingerprint == fingerprint.to_bytes() && !is_mendable {
                 git.knows(version.commit);
             }
         }

@@ -4,7 +4,12 @@
 //!
 //! **Invariant:** it holds exactly the documents that stand in the graph with such a fate; its size is their number.
 
+use super::contents::AllContents;
+use crate::store::{Catalogue, StoreError};
 use dataflows::data::{ContentId, Document, DocumentPath, Outcome, SkipReason, StageName, View};
+use roaring::RoaringBitmap;
+use rustc_hash::FxHashMap;
+use snapshots::Ordinal;
 use std::collections::BTreeMap;
 
 /// The transient documents of all heads.
@@ -29,6 +34,24 @@ impl Transient {
     pub(super) fn documents(&self) -> Vec<(View, DocumentPath, ContentId)> {
         self.0.iter().map(|((view, path), content)| (*view, path.clone(), *content)).collect()
     }
+}
+
+/// Returns the rows of documents that were owed to the moment and can be read by now.
+///
+/// Costs a look at every row that a document ever had.
+pub(super) fn mendable(catalogue: &Catalogue, contents: &AllContents) -> Result<RoaringBitmap, StoreError> {
+    let rows = (0..catalogue.next_document()?).map(Ordinal::new);
+    let mut mendable = RoaringBitmap::new();
+    let mut readable: FxHashMap<ContentId, bool> = FxHashMap::default();
+    for ordinal in rows {
+        // A row that a broken publish left out names nothing.
+        let Ok(document) = catalogue.document(ordinal) else { continue };
+        let content = document.content;
+        if is_transient(&document.outcome) && *readable.entry(content).or_insert_with(|| contents.has(content)) {
+            mendable.insert(ordinal.get());
+        }
+    }
+    Ok(mendable)
 }
 
 fn is_transient(outcome: &Outcome) -> bool {

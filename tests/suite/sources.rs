@@ -6,7 +6,7 @@ use crate::histories::tracked::{Fate, Tracked, source};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tidemill::config::SourceConfig;
+use tidemill::config::{Backfill, SourceConfig};
 use tidemill::store::TrackerState;
 
 fn tree(files: &[(&str, &str)]) -> Tree {
@@ -49,6 +49,34 @@ fn a_blob_that_a_partial_clone_lacks_is_a_fault_until_it_is_there() {
     origin.git_at(&clone, &["cat-file", "-p", &format!("{commit}:later.txt")]);
     assert_eq!(tracked.step().len(), 1, "a start looks again too");
     assert_eq!(found(&tracked, "sluggishword", "main"), ["later.txt"]);
+    assert!(tracked.step().is_empty());
+}
+
+#[test]
+fn past_snapshots_are_mended_by_a_backfill_once_what_they_lacked_is_there() {
+    let mut origin = Repository::new();
+    origin.git(&["config", "uploadpack.allowFilter", "true"]);
+    origin.git(&["config", "uploadpack.allowAnySHA1InWant", "true"]);
+    let past = origin.commit("main", &[], &tree(&[("a.txt", "pastword\n"), ("still.txt", "stillword\n")]));
+    let between = origin.commit("main", &[&past], &tree(&[("a.txt", "betweenword\n"), ("still.txt", "stillword\n")]));
+    origin.commit("main", &[&between], &tree(&[("a.txt", "nowword\n"), ("still.txt", "stillword\n")]));
+    let clone = origin.beside("partial.git");
+    let url = format!("file://{}", origin.path().display());
+    origin.git(&["clone", "-q", "--bare", "--filter=blob:none", &url, &clone.to_string_lossy()]);
+    let config = SourceConfig { backfill: Some(Backfill::All), ..source(&clone) };
+    let mut tracked = Tracked::of(vec![config], &origin.beside("store"));
+    assert_eq!(tracked.step().len(), 3);
+    tracked.stop();
+    assert!(tracked.step().is_empty(), "what is still missing moves nothing");
+    tracked.stop();
+
+    // Git fetches a missing object when it is asked for its content.
+    origin.git_at(&clone, &["cat-file", "-p", &format!("{past}:a.txt")]);
+    origin.git_at(&clone, &["cat-file", "-p", &format!("{past}:still.txt")]);
+    assert_eq!(tracked.step().len(), 3);
+    assert_eq!(fate(&tracked, &past, "a.txt"), Fate::File);
+    assert_eq!((fate(&tracked, &between, "a.txt"), fate(&tracked, &between, "still.txt")), (Fate::Fault, Fate::File));
+    tracked.stop();
     assert!(tracked.step().is_empty());
 }
 
