@@ -201,16 +201,13 @@ impl World {
                     let between = self.root().join("between");
                     fs::rename(from, &between).unwrap();
                     let to = self.root().join(format!("moved{}", to % 3)).join("to");
-                    make_room(self.root(), &to);
-                    fs::rename(between, to).unwrap();
+                    move_folder(self.root(), &between, &to);
                 }
             }
             Step::MoveOutAndIn(folder) => {
                 let outside = self.folder.program.folder().join("outside");
                 if outside.exists() {
-                    let to = self.root().join("back").join("in");
-                    make_room(self.root(), &to);
-                    fs::rename(&outside, to).unwrap();
+                    move_folder(self.root(), &outside, &self.root().join("back").join("in"));
                 }
                 if let Some(folder) = self.inner_folder(folder) {
                     fs::rename(folder, outside).unwrap();
@@ -321,6 +318,15 @@ fn entries_below(folder: &Path, files: &mut Vec<PathBuf>, folders: &mut Vec<Path
             files.push(entry.path());
         }
     }
+}
+
+/// Moves a folder into the directory, over whatever stands there.
+fn move_folder(root: &Path, from: &Path, to: &Path) {
+    make_room(root, to);
+    if to.is_file() {
+        fs::remove_file(to).unwrap();
+    }
+    fs::rename(from, to).unwrap();
 }
 
 /// Clears what stands where a file or folder is to be, and makes the folders above it.
