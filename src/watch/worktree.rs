@@ -16,7 +16,7 @@
 //! touched. A folder is watched before it is looked at. The index is read and never written.
 
 use super::directory::{DirectoryContents, DirectoryError, HashError, Hashed, Pace, Readings, STASH_FILE_BYTES};
-use super::directory::{Settling, hash_bytes, hash_file};
+use super::directory::{Touches, hash_bytes, hash_file};
 use super::git::{GitError, GitSource};
 use super::{Commit, EventState, Events, FileChange, FileMode, FileState, changes};
 use dataflows::data::DocumentPath;
@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Why a work tree did not answer.
@@ -64,7 +64,7 @@ pub struct WorktreeWatcher {
     store: Option<PathBuf>,
     readings: Arc<Readings>,
     events: Events,
-    settling: Arc<Mutex<Settling>>,
+    touches: Touches,
     pace: Pace,
     next_scan: Instant,
     files: Files,
@@ -88,9 +88,9 @@ impl WorktreeWatcher {
         let git = source.repository()?.path().to_owned();
         let root = root.canonicalize().unwrap_or(root);
         let store = store.canonicalize().unwrap_or_else(|_| store.to_owned());
-        let settling = Arc::new(Mutex::new(Settling::default()));
+        let touches = Touches::default();
         let events = Events::start({
-            let (settling, root, store) = (Arc::clone(&settling), root.clone(), store.clone());
+            let (touches, root, store) = (touches.clone(), root.clone(), store.clone());
             move |event| {
                 let now = Instant::now();
                 match event {
@@ -99,10 +99,10 @@ impl WorktreeWatcher {
                             let inside = path.strip_prefix(&root).ok().filter(|path| !is_git(path));
                             // What moves in the git folder (the index, HEAD) may change what is tracked.
                             let path = inside.map(|path| DocumentPath::new(path.as_os_str().as_bytes()));
-                            lock(&settling).touch(now, path);
+                            touches.touch(now, path);
                         }
                     }
-                    _ => lock(&settling).touch(now, None),
+                    _ => touches.touch(now, None),
                 }
             }
         });
@@ -112,7 +112,7 @@ impl WorktreeWatcher {
             root,
             readings: Arc::default(),
             events,
-            settling,
+            touches,
             pace,
             next_scan: Instant::now(),
             files: known,
@@ -132,16 +132,7 @@ impl WorktreeWatcher {
     ///
     /// It may be dropped at any point and called again: nothing is lost.
     pub async fn changed(&mut self) {
-        loop {
-            let due = lock(&self.settling).due().map_or(self.next_scan, |due| due.min(self.next_scan));
-            if due <= Instant::now() {
-                return;
-            }
-            tokio::select! {
-                () = self.events.event() => {}
-                () = tokio::time::sleep_until(due.into()) => {}
-            }
-        }
+        self.touches.settled(&self.events, self.next_scan).await;
     }
 
     /// Looks at the work tree and returns what is different.
@@ -151,7 +142,7 @@ impl WorktreeWatcher {
     /// Where the repository or the disk does not answer. Nothing is forgotten then: the next look is due after
     /// [`Pace::poll`].
     pub fn collect(&mut self) -> Result<WorktreeBatch, WorktreeError> {
-        let touched = lock(&self.settling).take();
+        let touched = self.touches.take();
         let result = self.look(touched.paths());
         if result.is_err() {
             self.next_scan = Instant::now() + self.pace.poll;
@@ -217,7 +208,7 @@ impl WorktreeWatcher {
                     if let Some(&known) = self.files.get(&path) {
                         files.insert(path.clone(), known);
                     }
-                    lock(&self.settling).touch(Instant::now(), Some(path));
+                    self.touches.touch(Instant::now(), Some(path));
                 }
                 Err(error) => {
                     files.remove(&path);
@@ -334,10 +325,6 @@ fn relative(path: &DocumentPath) -> &Path {
 
 fn is_git(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == ".git")
-}
-
-fn lock(settling: &Mutex<Settling>) -> MutexGuard<'_, Settling> {
-    settling.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub use watcher::{Batch, DirectoryWatcher, Pace};
 use filter::Filter;
 pub(super) use hash::{HashError, Hashed, hash_bytes, hash_file};
 pub(super) use readings::{Readings, STASH_FILE_BYTES};
-pub(super) use settle::Settling;
+pub(super) use settle::Touches;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -10,8 +10,10 @@
 //! | quiet     | gathering, first = last      | quiet, nothing    |
 //! | gathering | gathering, last moves on     | quiet, the paths  |
 
+use crate::watch::Events;
 use dataflows::data::DocumentPath;
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Silence after which a burst is over.
@@ -42,7 +44,7 @@ impl Touched {
 
 /// Events on their way to a batch.
 #[derive(Default, Debug)]
-pub(in crate::watch) enum Settling {
+enum Settling {
     /// Nothing has happened.
     #[default]
     Quiet,
@@ -59,7 +61,7 @@ pub(in crate::watch) enum Settling {
 
 impl Settling {
     /// Adds one path, or everything.
-    pub(in crate::watch) fn touch(&mut self, now: Instant, path: Option<DocumentPath>) {
+    fn touch(&mut self, now: Instant, path: Option<DocumentPath>) {
         if matches!(self, Self::Quiet) {
             *self = Self::Gathering { first: now, last: now, touched: Touched::Paths(BTreeSet::new()) };
         }
@@ -75,7 +77,7 @@ impl Settling {
     }
 
     /// Returns when the batch is due, if there is one.
-    pub(in crate::watch) fn due(&self) -> Option<Instant> {
+    fn due(&self) -> Option<Instant> {
         match self {
             Self::Quiet => None,
             Self::Gathering { first, last, .. } => Some((*last + QUIET).min(*first + LONGEST)),
@@ -83,11 +85,46 @@ impl Settling {
     }
 
     /// Takes what was gathered and is quiet again.
-    pub(in crate::watch) fn take(&mut self) -> Touched {
+    fn take(&mut self) -> Touched {
         match std::mem::take(self) {
             Self::Quiet => Touched::Paths(BTreeSet::new()),
             Self::Gathering { touched, .. } => touched,
         }
+    }
+}
+
+/// Events on their way to a batch, shared by the thread that hears of them and the watcher that looks.
+#[derive(Clone, Default)]
+pub(in crate::watch) struct Touches(Arc<Mutex<Settling>>);
+
+impl Touches {
+    /// Adds one path, or everything, as touched at `now`.
+    pub(in crate::watch) fn touch(&self, now: Instant, path: Option<DocumentPath>) {
+        self.lock().touch(now, path);
+    }
+
+    /// Takes what was gathered.
+    pub(in crate::watch) fn take(&self) -> Touched {
+        self.lock().take()
+    }
+
+    /// Waits until a batch has settled or `next_scan` has come. It may be dropped at any point and called again.
+    pub(in crate::watch) async fn settled(&self, events: &Events, next_scan: Instant) {
+        loop {
+            let due = self.lock().due().map_or(next_scan, |due| due.min(next_scan));
+            if due <= Instant::now() {
+                return;
+            }
+            tokio::select! {
+                () = events.event() => {}
+                () = tokio::time::sleep_until(due.into()) => {}
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Settling> {
+        // What is gathered is whole after every touch, so a panic elsewhere does not spoil it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -17,14 +17,13 @@
 
 use super::filter::is_ignore_file;
 use super::scan::Scan;
-use super::settle::{Settling, Touched};
+use super::settle::{Touched, Touches};
 use super::{DirectoryError, DirectorySource};
 use crate::watch::{EventState, Events, FileChange, FileState};
 use dataflows::data::DocumentPath;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often to look without being told.
@@ -57,7 +56,7 @@ pub struct Batch {
 pub struct DirectoryWatcher {
     source: DirectorySource,
     events: Events,
-    settling: Arc<Mutex<Settling>>,
+    touches: Touches,
     pace: Pace,
     next_scan: Instant,
     files: BTreeMap<DocumentPath, FileState>,
@@ -68,26 +67,26 @@ impl DirectoryWatcher {
     /// Starts from the files that are known already (none at first); the first batch, due at once, is a full scan.
     #[must_use]
     pub fn start(source: &DirectorySource, known: BTreeMap<DocumentPath, FileState>, pace: Pace) -> Self {
-        let settling = Arc::new(Mutex::new(Settling::default()));
+        let touches = Touches::default();
         let events = Events::start({
-            let settling = Arc::clone(&settling);
+            let touches = touches.clone();
             let source = source.clone();
             move |event| {
                 let now = Instant::now();
                 match event {
                     Ok(event) if !event.need_rescan() => {
                         for path in &event.paths {
-                            touch(&source, &settling, now, path);
+                            touch(&source, &touches, now, path);
                         }
                     }
-                    _ => lock(&settling).touch(now, None),
+                    _ => touches.touch(now, None),
                 }
             }
         });
         Self {
             source: source.clone(),
             events,
-            settling,
+            touches,
             pace,
             next_scan: Instant::now(),
             files: known,
@@ -99,16 +98,7 @@ impl DirectoryWatcher {
     ///
     /// It may be dropped at any point and called again: nothing is lost.
     pub async fn changed(&mut self) {
-        loop {
-            let due = lock(&self.settling).due().map_or(self.next_scan, |due| due.min(self.next_scan));
-            if due <= Instant::now() {
-                return;
-            }
-            tokio::select! {
-                () = self.events.event() => {}
-                () = tokio::time::sleep_until(due.into()) => {}
-            }
-        }
+        self.touches.settled(&self.events, self.next_scan).await;
     }
 
     /// Looks at what was touched (or at everything, where that is due) and returns what is different.
@@ -120,7 +110,7 @@ impl DirectoryWatcher {
     /// Where the root cannot be listed or the system ran out of something. Nothing is forgotten then: the next batch,
     /// due after [`Pace::poll`], is a scan of everything.
     pub fn collect(&mut self) -> Result<Batch, DirectoryError> {
-        let touched = lock(&self.settling).take();
+        let touched = self.touches.take();
         let scan_is_due = self.next_scan <= Instant::now();
         let (changes, reconciled) = match touched {
             Touched::Paths(paths) if !scan_is_due && !touches_everything(&paths) => (self.look_at(paths), false),
@@ -204,7 +194,7 @@ impl DirectoryWatcher {
             if let Some(&state) = self.files.get(&path) {
                 files.insert(path.clone(), state);
             }
-            lock(&self.settling).touch(now, Some(path));
+            self.touches.touch(now, Some(path));
         }
         for path in at_or_below(&self.unreadable, path) {
             self.unreadable.remove(&path);
@@ -234,18 +224,14 @@ impl DirectoryWatcher {
 }
 
 /// Notes a path that an event named.
-fn touch(source: &DirectorySource, settling: &Mutex<Settling>, now: Instant, path: &Path) {
+fn touch(source: &DirectorySource, touches: &Touches, now: Instant, path: &Path) {
     let Ok(relative) = path.strip_prefix(&source.root) else { return };
     if source.filter.is_foreign(relative) {
         return;
     }
     let bytes = relative.as_os_str().as_bytes();
     let path = (!bytes.is_empty()).then(|| DocumentPath::new(bytes));
-    lock(settling).touch(now, path);
-}
-
-fn lock(settling: &Mutex<Settling>) -> MutexGuard<'_, Settling> {
-    settling.lock().unwrap_or_else(PoisonError::into_inner)
+    touches.touch(now, path);
 }
 
 /// Tells whether an ignore file at the root itself is among the paths.
