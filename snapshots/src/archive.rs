@@ -17,6 +17,7 @@ use crate::lineage::{self, Introduced, Recent};
 use crate::log::{self, LogFile};
 use crate::ordinal::Ordinal;
 use crate::version::{NewVersion, Record, Version, ViewHead};
+use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -122,7 +123,7 @@ impl Archive {
         self.log.end()
     }
 
-    /// Returns every version, in order of [`VersionId`].
+    /// Returns every version, those that were dropped too, in order of [`VersionId`].
     #[must_use]
     pub fn versions(&self) -> &[Version] {
         &self.history.versions
@@ -140,7 +141,8 @@ impl Archive {
         VersionId::new(u32::try_from(self.history.versions.len()).unwrap_or(u32::MAX))
     }
 
-    /// Returns the version of a commit: the newest, where it was made again under other rules.
+    /// Returns the version of a commit: the newest, where it was made again under other rules. One that was dropped is not
+    /// found.
     #[must_use]
     pub fn by_commit(&self, source: SourceId, commit: CommitId) -> Option<VersionId> {
         self.history.by_commit.get(&(source, commit)).copied()
@@ -151,11 +153,42 @@ impl Archive {
     /// Nothing begins with text that is empty or no hexadecimal number. Costs a look at every commit.
     #[must_use]
     pub fn find_commits(&self, prefix: &str) -> Vec<(SourceId, VersionId)> {
-        let Some(prefix) = HexPrefix::parse(prefix) else { return Vec::new() };
-        let of_prefix = self.history.by_commit.iter().filter(|((_, commit), _)| commit.begins_with(&prefix));
-        let mut found: Vec<_> = of_prefix.map(|((source, _), version)| (*source, *version)).collect();
-        found.sort_unstable_by_key(|(_, version)| *version);
+        find(&self.history.by_commit, prefix)
+    }
+
+    /// As [`Self::find_commits`], of commits whose versions were all dropped.
+    #[must_use]
+    pub fn find_dropped(&self, prefix: &str) -> Vec<(SourceId, VersionId)> {
+        let mut found = find(&self.history.last_of_commit, prefix);
+        found.retain(|(source, version)| {
+            self.version(*version).is_some_and(|version| self.by_commit(*source, version.commit).is_none())
+        });
         found
+    }
+
+    /// Returns the newest version that a commit has or had, dropped or not.
+    #[must_use]
+    pub fn last_of_commit(&self, source: SourceId, commit: CommitId) -> Option<VersionId> {
+        self.history.last_of_commit.get(&(source, commit)).copied()
+    }
+
+    /// Returns whether a version was dropped. Its record stays, and what it held can still be told; the entries that only
+    /// it held may be gone.
+    #[must_use]
+    pub fn is_dropped(&self, version: VersionId) -> bool {
+        self.history.dropped.contains_key(&version)
+    }
+
+    /// Returns every dropped version, with the bytes of the log up to and with the group that dropped it: whoever has
+    /// read less of the log still takes the version for one that is kept.
+    pub fn dropped(&self) -> impl Iterator<Item = (VersionId, u64)> + '_ {
+        self.history.dropped.iter().map(|(version, end)| (*version, *end))
+    }
+
+    /// Returns the first view that pointed at a version; nothing for one that was made for no view.
+    #[must_use]
+    pub fn first_view(&self, version: VersionId) -> Option<ViewId> {
+        self.history.first_views.get(&version).copied()
     }
 
     /// Returns the version that a view points at.
@@ -238,14 +271,15 @@ impl Archive {
         let known = self.history.versions.len();
         match self.stage(records) {
             Ok((payload, group)) => {
-                let chain = match self.log.append(&payload) {
+                let raised = if group.drops() { self.log.raise_format() } else { Ok(()) };
+                let chain = match raised.and_then(|()| self.log.append(&payload)) {
                     Ok(chain) => chain,
                     Err(error) => {
                         self.recent().truncate(known);
                         return Err(error);
                     }
                 };
-                self.history.take(group, chain);
+                self.history.take(group, chain, self.log.end());
                 Ok(self.history.versions[known..].iter().map(|version| version.id).collect())
             }
             Err(error) => {
@@ -330,12 +364,22 @@ impl Archive {
     }
 }
 
+/// Returns the versions of commits that begin with `prefix`.
+fn find(commits: &HashMap<(SourceId, CommitId), VersionId>, prefix: &str) -> Vec<(SourceId, VersionId)> {
+    let Some(prefix) = HexPrefix::parse(prefix) else { return Vec::new() };
+    let of_prefix = commits.iter().filter(|((_, commit), _)| commit.begins_with(&prefix));
+    let mut found: Vec<_> = of_prefix.map(|((source, _), version)| (*source, *version)).collect();
+    found.sort_unstable_by_key(|(_, version)| *version);
+    found
+}
+
 /// Checks everything of a record that needs no bitmap.
 fn may_follow(record: &Record, staging: &Staging<'_>) -> Result<(), Refusal> {
     let (epoch, names) = match record {
         Record::Version(new) => (new.epoch, new.base),
         Record::View { epoch, version, .. } => (*epoch, Some(*version)),
         Record::ViewGone { epoch, .. } => (*epoch, None),
+        Record::Dropped { epoch, versions } => (*epoch, versions.max().map(VersionId::new)),
     };
     if epoch < staging.epoch() {
         return Err(Refusal::EpochGoesBack { epoch, last: staging.epoch() });
@@ -353,6 +397,18 @@ fn may_follow(record: &Record, staging: &Staging<'_>) -> Result<(), Refusal> {
                 }
             };
             if holds { Ok(()) } else { Err(Refusal::BaseIsNotParent) }
+        }
+        Record::View { version, .. } if staging.is_dropped(*version) => Err(Refusal::Dropped { version: *version }),
+        Record::Dropped { versions, .. } => {
+            let mut versions = versions.iter().map(VersionId::new);
+            if let Some(version) = versions.clone().find(|version| staging.is_dropped(*version)) {
+                return Err(Refusal::Dropped { version });
+            }
+            let heads = staging.heads();
+            match versions.find_map(|version| Some((version, *heads.get(&version)?))) {
+                Some((version, view)) => Err(Refusal::InUse { version, view }),
+                None => Ok(()),
+            }
         }
         _ => Ok(()),
     }

@@ -3,7 +3,7 @@
 //! **Invariant:** a message names the thing, why, and the next step; the cause of an input or output error prints once,
 //! from the chain.
 
-use crate::identity::{Epoch, VersionId};
+use crate::identity::{Epoch, VersionId, ViewId};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -128,6 +128,20 @@ pub enum Refusal {
     NoSuchVersion {
         /// The version named.
         version: VersionId,
+    },
+    /// A view would point at a version that is dropped, or one that is dropped is to be dropped again.
+    #[error("version {version} is dropped; make the commit's snapshot again")]
+    Dropped {
+        /// The version named.
+        version: VersionId,
+    },
+    /// A version that a view points at is to be dropped.
+    #[error("view {view} points at version {version}; a head is never dropped")]
+    InUse {
+        /// The version named.
+        version: VersionId,
+        /// The view.
+        view: ViewId,
     },
     /// `base_is_parent` contradicts the rest of the record.
     #[error("its base is not its first parent's version under the same rules; clear `base_is_parent`")]

@@ -4,10 +4,13 @@
 //! **Invariant:** a group is taken in as a whole or not at all. While it is encoded or decoded it lies on top of the
 //! history as a [`Staging`], so that its records can refer to each other.
 //! Changes stay packed: a few tens of bytes a version, unpacked when they are walked over.
+//!
+//! A version that was dropped stays where it is: later ones may be written against it, and numbers are not given out
+//! twice. It is only not found by its commit any more.
 
 use crate::identity::{CommitId, Epoch, SourceId, VersionId, ViewId};
 use crate::version::{Version, ViewHead};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 /// Names all of the log up to a frame: a hash over the checksums of the frames so far.
@@ -22,7 +25,14 @@ pub(crate) struct History {
     /// The packed changes of all versions, one behind the other, and by version where they lie.
     packed: Vec<u8>,
     spans: Vec<Range<usize>>,
+    /// By commit the newest version that was not dropped.
     pub(crate) by_commit: HashMap<(SourceId, CommitId), VersionId>,
+    /// By commit the newest version, dropped or not.
+    pub(crate) last_of_commit: HashMap<(SourceId, CommitId), VersionId>,
+    /// By dropped version, where the frame that dropped it ends in the log.
+    pub(crate) dropped: BTreeMap<VersionId, u64>,
+    /// By version, the first view that pointed at it.
+    pub(crate) first_views: HashMap<VersionId, ViewId>,
     pub(crate) views: BTreeMap<ViewId, ViewHead>,
     /// The epoch of the last record; 0 before the first.
     pub(crate) epoch: Epoch,
@@ -37,28 +47,60 @@ pub(crate) struct Group {
     packed: Vec<u8>,
     spans: Vec<Range<usize>>,
     views: Vec<(ViewId, Option<ViewHead>)>,
+    dropped: BTreeSet<VersionId>,
     epoch: Option<Epoch>,
     used_ordinals: [u64; 2],
 }
 
+impl Group {
+    /// Returns whether the group drops versions.
+    pub(crate) fn drops(&self) -> bool {
+        !self.dropped.is_empty()
+    }
+}
+
 impl History {
-    /// Takes in a group that ends with the frame `chain`.
-    pub(crate) fn take(&mut self, group: Group, chain: Chain) {
+    /// Takes in a group that ends with the frame `chain`, at byte `end` of the log.
+    pub(crate) fn take(&mut self, group: Group, chain: Chain, end: u64) {
         let moved_by = self.packed.len();
         self.packed.extend_from_slice(&group.packed);
         self.spans.extend(group.spans.iter().map(|span| span.start + moved_by..span.end + moved_by));
         self.chains.resize(self.chains.len() + group.versions.len(), chain);
-        self.by_commit.extend(group.versions.iter().map(|version| ((version.source, version.commit), version.id)));
+        let of_commit = || group.versions.iter().map(|version| ((version.source, version.commit), version.id));
+        self.by_commit.extend(of_commit());
+        self.last_of_commit.extend(of_commit());
         self.versions.extend(group.versions);
         for (view, head) in group.views {
             match head {
-                Some(head) => self.views.insert(view, head),
+                Some(head) => {
+                    self.first_views.entry(head.version).or_insert(view);
+                    self.views.insert(view, head)
+                }
                 None => self.views.remove(&view),
             };
         }
+        self.drop_all(&group.dropped, end);
         self.epoch = group.epoch.unwrap_or(self.epoch);
         for (used, by_group) in self.used_ordinals.iter_mut().zip(group.used_ordinals) {
             *used = by_group.max(*used);
+        }
+    }
+
+    /// Takes dropped versions out of what is found by commit; an earlier version of the commit that stays is found again.
+    fn drop_all(&mut self, dropped: &BTreeSet<VersionId>, end: u64) {
+        self.dropped.extend(dropped.iter().map(|&version| (version, end)));
+        let key = |version: &Version| (version.source, version.commit);
+        let mut lost = HashSet::new();
+        for version in dropped.iter().filter_map(|version| self.versions.get(version.index())) {
+            if self.by_commit.get(&key(version)) == Some(&version.id) {
+                self.by_commit.remove(&key(version));
+                lost.insert(key(version));
+            }
+        }
+        if !lost.is_empty() {
+            let stay = self.versions.iter().filter(|version| !self.dropped.contains_key(&version.id));
+            let found = stay.map(|version| (key(version), version.id)).filter(|(commit, _)| lost.contains(commit));
+            self.by_commit.extend(found);
         }
     }
 
@@ -115,6 +157,23 @@ impl<'a> Staging<'a> {
         }
     }
 
+    /// Returns whether a version is dropped, by the group or before.
+    pub(crate) fn is_dropped(&self, id: VersionId) -> bool {
+        self.history.dropped.contains_key(&id) || self.group.dropped.contains(&id)
+    }
+
+    /// Returns the versions that views point at, each with one of these views.
+    pub(crate) fn heads(&self) -> HashMap<VersionId, ViewId> {
+        let mut heads = self.history.views.clone();
+        for (view, head) in &self.group.views {
+            match head {
+                Some(head) => heads.insert(*view, *head),
+                None => heads.remove(view),
+            };
+        }
+        heads.into_iter().map(|(view, head)| (head.version, view)).collect()
+    }
+
     /// Returns the newest settled version of a commit.
     pub(crate) fn by_commit(&self, source: SourceId, commit: CommitId) -> Option<VersionId> {
         self.history.by_commit.get(&(source, commit)).copied()
@@ -135,6 +194,12 @@ impl<'a> Staging<'a> {
         for (used, by_version) in self.group.used_ordinals.iter_mut().zip(used_ordinals) {
             *used = by_version.max(*used);
         }
+    }
+
+    /// Drops a version.
+    pub(crate) fn push_dropped(&mut self, epoch: Epoch, version: VersionId) {
+        self.group.epoch = Some(epoch);
+        self.group.dropped.insert(version);
     }
 
     /// Lets a view point at a version, or nowhere.

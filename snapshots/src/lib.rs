@@ -5,7 +5,7 @@
 //!
 //! **Invariant:** a version is a set of ordinals that never changes. Ordinals are never reused, so a bit means the same
 //! entry in every version, and live and past are read the same way. The version log is the commit point of everything:
-//! what no whole group of it names was never published.
+//! what no whole group of it names was never published, and what none of it drops is kept.
 //!
 //! It knows ordinals and versions only. What an entry is, which words and vectors it has, which repository a source
 //! is and what a view is called are left to the caller; so is the order of writing: whatever a version refers to must be
@@ -52,6 +52,7 @@ mod identity;
 mod lineage;
 mod log;
 mod ordinal;
+mod retention;
 mod verify;
 mod version;
 

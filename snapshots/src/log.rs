@@ -3,13 +3,16 @@
 //! In: groups of records. Out: the same groups, in order, to this and to other processes.
 //!
 //! ```text
-//! header   "tidemlog" format:u32 sum:u32               sum: the first 4 bytes of BLAKE3 of what stands before it
+//! header   "tidemlog" format:u32 sum:u32               sum: the first 4 bytes of BLAKE3 of what stands before it;
+//!                                                      format 1, and 2 from the first drop of a version on
 //! frame    length:u32 check:u16 sum:u64 payload        one group; all numbers little-endian
 //!          check: the first 2 bytes of BLAKE3 of `length`; sum: the first 8 bytes of BLAKE3 of `length` and payload
 //! ```
 //!
 //! **Invariant:** a group is in the log as a whole or not at all: one frame, one write, one sync. The frames up to
-//! [`LogFile::end`] are whole, and stay.
+//! [`LogFile::end`] are whole, and stay. The header alone is written twice: its format rises, in place and durably,
+//! before the first group that a build of format 1 could not read, so that such a build names the format instead of
+//! damage. A log in which nothing was ever dropped stays one of format 1.
 //!
 //! Only the last group can be torn by a crash, so bytes that are no frame are the *tail* if no whole frame comes after
 //! them: the next writer cuts it, readers stop in front of it. If one does come after, something else broke the file,
@@ -26,8 +29,10 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The format that this build reads and writes.
-pub const FORMAT: u32 = 1;
+/// The newest format that this build reads and writes: format 1 with versions that are dropped.
+pub const FORMAT: u32 = 2;
+/// The format of a log in which nothing was dropped.
+const FIRST_FORMAT: u32 = 1;
 
 const MAGIC: &[u8; 8] = b"tidemlog";
 const HEADER: usize = 16;
@@ -45,6 +50,7 @@ pub(crate) struct LogFile {
     /// Where the last whole frame ends.
     end: u64,
     chain: Chain,
+    format: u32,
     /// Whether this handle may append, and whether it still knows what the file's end looks like.
     writing: Writing,
 }
@@ -72,7 +78,7 @@ impl LogFile {
     /// Opens a log for writing, and creates it where there is none.
     pub(crate) fn create_or_open_writer(path: &Path) -> Result<Self, ArchiveError> {
         if !path.try_exists().map_err(ArchiveError::io("look for", path))? {
-            write_whole(path, &header(FORMAT))?;
+            write_whole(path, &header(FIRST_FORMAT))?;
         }
         let file = OpenOptions::new().read(true).append(true).open(path).map_err(ArchiveError::io("open", path))?;
         Self::begin(file, path, Writing::Settled)
@@ -91,10 +97,10 @@ impl LogFile {
         if bytes != header(found) {
             return Err(foreign());
         }
-        if found != FORMAT {
+        if !(FIRST_FORMAT..=FORMAT).contains(&found) {
             return Err(ArchiveError::Format { path: path.to_path_buf(), found, reads: FORMAT });
         }
-        Ok(Self { file, path: path.to_path_buf(), end: HEADER as u64, chain: [0; 16], writing })
+        Ok(Self { file, path: path.to_path_buf(), end: HEADER as u64, chain: [0; 16], format: found, writing })
     }
 
     /// Returns where the last whole frame ends.
@@ -129,9 +135,9 @@ impl LogFile {
             let payload = at + payload.start..at + payload.end;
             let group = decode_group(&bytes[payload.clone()], history).map_err(|why| damaged(at, why.to_string()))?;
             self.chain = link(self.chain, &bytes[at..payload.start]);
-            history.take(group, self.chain);
             at = payload.end;
             self.end = start + at as u64;
+            history.take(group, self.chain, self.end);
         }
         match whole_frame_after(&bytes[at..]) {
             Later::None => Ok((bytes.len() - at) as u64),
@@ -158,6 +164,24 @@ impl LogFile {
             Writing::Never => Err(ArchiveError::ReadOnly { path: self.path.clone() }),
             Writing::Unsettled => Err(ArchiveError::Unsettled { path: self.path.clone() }),
         }
+    }
+
+    /// Makes the header name the newest format, durably: sixteen bytes, which no disk writes in part.
+    ///
+    /// Readers that have the log open read it on; those that open it later must know the format.
+    pub(crate) fn raise_format(&mut self) -> Result<(), ArchiveError> {
+        self.may_append()?;
+        if self.format == FORMAT {
+            return Ok(());
+        }
+        // The log's own handle can only append.
+        let raised = OpenOptions::new().write(true).open(&self.path).and_then(|mut file| {
+            file.write_all(&header(FORMAT))?;
+            file.sync_data()
+        });
+        raised.map_err(ArchiveError::io("write the header of", &self.path))?;
+        self.format = FORMAT;
+        Ok(())
     }
 
     /// Appends one group and makes it durable; returns the name of the log up to it.

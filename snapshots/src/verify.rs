@@ -1,14 +1,14 @@
 //! Whether everything recorded can be computed again from the entries.
 //!
 //! In: the archive, and for each ordinal the entry's identity and token counts. Out: whatever does not fit.
-//! **Invariant:** if no damage is found, every version's digest, counts and tokens are those of its entries, and every
-//! checkpoint equals the bitmaps replayed from the log.
+//! **Invariant:** if no damage is found, the digest, counts and tokens of every version that was not dropped are those of
+//! its entries, and every checkpoint equals the bitmaps replayed from the log.
 //!
 //! One pass in the order of the log: each version is checked against what its base records, so that the whole costs
 //! the sum of the deltas, and damage is named at the version where it begins and not at all those that follow.
 
 use crate::archive::Archive;
-use crate::bitmaps::{Bitmaps, Changes};
+use crate::bitmaps::Changes;
 use crate::digest::Digest;
 use crate::error::ArchiveError;
 use crate::history::{History, Staging};
@@ -78,25 +78,8 @@ pub type EntryOf<'a> = &'a dyn Fn(Ordinal) -> Option<[u8; 16]>;
 pub type TokensOf<'a> = &'a dyn Fn(Ordinal) -> Option<[u32; FIELDS]>;
 
 impl Archive {
-    /// Returns every ordinal that some version holds or held: what the store must have a row for.
-    ///
-    /// Costs one look at every change.
-    ///
-    /// # Errors
-    /// Fails if a change cannot be read.
-    pub fn reached(&self) -> Result<Bitmaps, ArchiveError> {
-        let staging = Staging::new(&self.history);
-        let mut reached = Bitmaps::default();
-        for version in &self.history.versions {
-            let packed = staging.packed(version.id).unwrap_or_default();
-            let changes = Changes::unpack(packed).map_err(|_| ArchiveError::Inexact { version: version.id })?;
-            reached.entries |= changes.entries.inserted;
-            reached.documents |= changes.documents.inserted;
-        }
-        Ok(reached)
-    }
-
-    /// Computes everything again that the archive records, and returns what does not fit.
+    /// Computes everything again that the archive records, and returns what does not fit. Of a dropped version only the
+    /// changes are checked, since its entries may be gone.
     ///
     /// Calls both functions once for every time that an entry moved.
     #[must_use]
@@ -116,12 +99,17 @@ impl Archive {
             });
             // No checkpoint takes part: they are what is checked.
             let replayed = rebuild(&staging, version.id, &mut recent, None);
-            let (Some(changes), Ok(replayed)) = (disjoint, replayed) else {
+            let (Some(_), Ok(replayed)) = (disjoint, replayed) else {
                 unsound[version.id.index()] = true;
                 damage.push(Damage::Inexact { version: version.id });
                 continue;
             };
-            damage.extend(self.verify_entries(version, &changes, entry_of, tokens_of));
+            if !self.is_dropped(version.id) {
+                match self.changes_since_kept(version.id) {
+                    Ok(changes) => damage.extend(self.verify_entries(version, &changes, entry_of, tokens_of)),
+                    Err(_) => damage.push(Damage::Inexact { version: version.id }),
+                }
+            }
             if let Some(chain) = self.history.chain(version.id).filter(|_| self.checkpoints.has(version.id)) {
                 let reason = match self.checkpoints.read(version.id, chain) {
                     Ok(kept) if kept == *replayed => continue,
@@ -149,7 +137,7 @@ impl Archive {
         Some(Damage::Log { reason })
     }
 
-    /// Checks a version's digest and tokens against its base's and its own changes.
+    /// Checks a version's digest and tokens against those of its nearest kept base, and its changes since.
     fn verify_entries(
         &self,
         version: &Version,
@@ -157,7 +145,7 @@ impl Archive {
         entry_of: EntryOf<'_>,
         tokens_of: TokensOf<'_>,
     ) -> Vec<Damage> {
-        let base = version.base.and_then(|base| self.version(base));
+        let base = self.kept_base(version.id).and_then(|base| self.version(base));
         let mut digest = base.map_or(Digest::EMPTY, |base| base.digest);
         let mut tokens = base.map_or([0; FIELDS], |base| base.statistics.live_tokens);
         let mut damage = Vec::new();

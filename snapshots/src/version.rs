@@ -7,6 +7,7 @@
 use crate::bitmaps::{Changes, Moved};
 use crate::digest::Digest;
 use crate::identity::{CommitId, Epoch, SourceId, VersionId, ViewId};
+use roaring::RoaringBitmap;
 
 /// How many fields an entry has whose tokens are counted: its text and its name.
 pub const FIELDS: usize = 2;
@@ -62,6 +63,13 @@ pub enum Record {
         epoch: Epoch,
         /// Which view.
         view: ViewId,
+    },
+    /// Versions are kept no more from this epoch on: no commit leads to them, and what only they hold may be removed.
+    Dropped {
+        /// When they went.
+        epoch: Epoch,
+        /// Their numbers. No view points at one of them.
+        versions: RoaringBitmap,
     },
 }
 

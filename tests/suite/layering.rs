@@ -14,7 +14,7 @@ const PRODUCT: [&str; 11] =
 const DATAFLOWS: [&str; 12] =
     ["data", "embed", "memo", "rules", "clean", "code", "chunk", "work", "stage", "graph", "run", "reference"];
 /// The archive, from names to checks.
-const SNAPSHOTS: [&str; 14] = [
+const SNAPSHOTS: [&str; 15] = [
     "identity",
     "error",
     "ordinal",
@@ -27,6 +27,7 @@ const SNAPSHOTS: [&str; 14] = [
     "checkpoint",
     "lineage",
     "archive",
+    "retention",
     "diff",
     "verify",
 ];

@@ -12,6 +12,7 @@
 //!                  0 no parent · 8 the parent is the base's commit · 16 an earlier version's · 24 spelled out [20]
 //! view      2 epoch view version
 //! gone      3 epoch view
+//! dropped   4 epoch versions                   their numbers, as a set
 //! changes   entries in, entries out, document rows in, document rows out: each a set (see `codec`)
 //! ```
 //!
@@ -24,10 +25,12 @@ use crate::digest::Digest;
 use crate::history::Staging;
 use crate::identity::{CommitId, Epoch, SourceId, VersionId, ViewId};
 use crate::version::{NewVersion, Record, Statistics, Version};
+use roaring::RoaringBitmap;
 
 const VERSION: u8 = 1;
 const VIEW: u8 = 2;
 const VIEW_GONE: u8 = 3;
+const DROPPED: u8 = 4;
 
 const HAS_BASE: u8 = 1;
 const BASE_IS_PARENT: u8 = 2;
@@ -54,6 +57,11 @@ pub(crate) fn encode(record: &Record, staging: &Staging<'_>, out: &mut Vec<u8>) 
             out.push(VIEW_GONE);
             codec::put(out, epochs_on(epoch));
             codec::put(out, view.get().into());
+        }
+        Record::Dropped { epoch, versions } => {
+            out.push(DROPPED);
+            codec::put(out, epochs_on(epoch));
+            codec::put_set(out, versions);
         }
     }
 }
@@ -126,6 +134,23 @@ pub(crate) fn decode(reader: &mut Reader<'_>, staging: &mut Staging<'_>) -> Resu
             let epoch = decode_epoch(reader, staging)?;
             let view = ViewId::new(reader.number32()?);
             staging.push_view(epoch, view, None);
+            Ok(())
+        }
+        DROPPED => {
+            let epoch = decode_epoch(reader, staging)?;
+            let mut last = None;
+            let mut versions = RoaringBitmap::new();
+            reader.set(|run| {
+                last = Some(*run.end());
+                // A made-up run must not make a set of all numbers.
+                if u64::from(*run.end()) < staging.next_version() {
+                    versions.insert_range(run);
+                }
+            })?;
+            if last.is_some_and(|last| u64::from(last) >= staging.next_version()) {
+                return Err(CodecError::Reference);
+            }
+            versions.iter().for_each(|version| staging.push_dropped(epoch, VersionId::new(version)));
             Ok(())
         }
         _ => Err(CodecError::Kind),

@@ -60,10 +60,36 @@ fn what_format_1_wrote_keeps_opening_and_is_still_what_we_write() {
 }
 
 #[test]
+fn a_log_rises_to_format_2_with_its_first_drop_and_readers_of_format_1_go_on() {
+    let folder = tempfile::tempdir().expect("a folder of its own");
+    let mut model = write(folder.path());
+    let mut writer = Archive::create_or_open_writer(folder.path()).expect("the archive opens again");
+    let mut beside = Archive::open_reader(folder.path()).expect("a reader opens beside it");
+    let format = || fs::read(folder.path().join("versions.log")).expect("the log is there")[8];
+    assert_eq!(format(), 1);
+    let dropped = model.drop([0, 1, 4, 5].map(VersionId::new).into_iter()).expect("no view points at some of them");
+    writer.append(&[dropped]).expect("the drop may follow");
+    assert_eq!(format(), 2);
+    beside.refresh().expect("an open reader reads on");
+    for archive in [&beside, &writer, &Archive::open_reader(folder.path()).expect("format 2 opens")] {
+        model.check(archive);
+        assert_eq!(archive.verify(&identity, &tokens), []);
+    }
+    // A crash between the two writes leaves a log of format 2 in which nothing is dropped: it opens like any other.
+    let torn = tempfile::tempdir().expect("a folder of its own");
+    let model = write(torn.path());
+    let path = torn.path().join("versions.log");
+    let mut bytes = fs::read(&path).expect("the log is there");
+    bytes[..16].copy_from_slice(&fs::read(folder.path().join("versions.log")).expect("the log is there")[..16]);
+    fs::write(&path, bytes).expect("the log can be changed");
+    model.check(&Archive::create_or_open_writer(torn.path()).expect("format 2 opens"));
+}
+
+#[test]
 fn another_format_is_refused_by_name_with_the_next_step() {
     for (format, message) in [
-        (2u32, "cannot open LOG: the log is format 2, this build reads format 1; install a newer release"),
-        (0, "cannot open LOG: the log is format 0, this build reads format 1; build the store again with this release"),
+        (3u32, "cannot open LOG: the log is format 3, this build reads format 2; install a newer release"),
+        (0, "cannot open LOG: the log is format 0, this build reads format 2; build the store again with this release"),
     ] {
         let folder = tempfile::tempdir().expect("a folder of its own");
         let log = folder.path().join("versions.log");

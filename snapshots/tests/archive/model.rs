@@ -19,6 +19,7 @@ pub(crate) struct Plain {
 pub(crate) struct Model {
     pub(crate) versions: Vec<Plain>,
     pub(crate) views: BTreeMap<ViewId, VersionId>,
+    pub(crate) dropped: BTreeSet<VersionId>,
     epoch: u64,
     used: [u32; 2],
 }
@@ -135,6 +136,23 @@ impl Model {
         }
     }
 
+    /// Drops of these versions the ones that may be dropped, if there are any.
+    pub(crate) fn drop(&mut self, versions: impl Iterator<Item = VersionId>) -> Option<Record> {
+        let may_go = |version: &VersionId| {
+            !self.dropped.contains(version) && self.views.values().all(|head| head != version)
+        };
+        let versions: BTreeSet<VersionId> = versions.filter(may_go).collect();
+        self.dropped.extend(&versions);
+        let versions: RoaringBitmap = versions.into_iter().map(VersionId::get).collect();
+        (!versions.is_empty()).then(|| Record::Dropped { epoch: Epoch::new(self.epoch), versions })
+    }
+
+    /// Returns the entries that some kept version holds.
+    pub(crate) fn reached(&self) -> BTreeSet<u32> {
+        let kept = self.versions.iter().zip(0..).filter(|(_, id)| !self.dropped.contains(&VersionId::new(*id)));
+        kept.flat_map(|(plain, _)| plain.entries.iter().copied()).collect()
+    }
+
     /// Returns what the archive should say of an entry.
     pub(crate) fn introduced(&self, version: VersionId, ordinal: u32) -> Introduced {
         let plain = &self.versions[version.get() as usize];
@@ -193,13 +211,26 @@ impl Model {
             assert_eq!(*version, expected);
             used_entries = used_entries.max(stated.changes.entries.inserted.max().map_or(0, |last| last + 1));
             used_documents = used_documents.max(stated.changes.documents.inserted.max().map_or(0, |last| last + 1));
-            let newest = self.versions.iter().rposition(|other| other.stated.commit == stated.commit);
-            assert_eq!(
-                archive.by_commit(stated.source, stated.commit).map(|found| found.get() as usize),
-                newest,
-                "the newest version of a commit wins"
-            );
+            let of_commit = |kept: bool| {
+                let ids = (0..).map(VersionId::new).zip(&self.versions);
+                let found = ids.filter(|(id, other)| {
+                    other.stated.commit == stated.commit && !(kept && self.dropped.contains(id))
+                });
+                found.map(|(id, _)| id).last()
+            };
+            let newest = archive.by_commit(stated.source, stated.commit);
+            assert_eq!(newest, of_commit(true), "the newest kept version of a commit wins");
+            assert_eq!(archive.last_of_commit(stated.source, stated.commit), of_commit(false));
+            let (found, dropped) = (archive.find_commits(&stated.commit.to_string()), archive.find_dropped(&stated.commit.to_string()));
+            assert_eq!((found.len(), dropped.len()), if newest.is_some() { (1, 0) } else { (0, 1) });
+            assert_eq!(archive.is_dropped(version.id), self.dropped.contains(&version.id));
         }
+        assert!(archive.kept().map(|version| version.id).eq((0..self.versions.len() as u32)
+            .map(VersionId::new)
+            .filter(|version| !self.dropped.contains(version))));
+        assert!(archive.dropped().map(|(version, _)| version).eq(self.dropped.iter().copied()));
+        assert!(archive.dropped().all(|(_, end)| end <= archive.log_bytes()));
+        assert!(archive.reached().expect("every change can be read").entries.iter().eq(self.reached()));
         assert_eq!((archive.used_entries(), archive.used_documents()), (used_entries, used_documents));
         let Some(last) = archive.versions().last() else { return };
         let ordinals: Vec<Ordinal> = (0..used_entries + 2).map(Ordinal::new).collect();

@@ -100,3 +100,34 @@ fn short_hashes_find_every_commit_that_begins_so() {
     assert!(archive.find_commits("").is_empty());
     assert!(archive.find_commits("main").is_empty());
 }
+
+#[test]
+fn a_head_is_never_dropped_and_what_was_dropped_is_no_head_again() {
+    let folder = tempfile::tempdir().expect("a folder of its own");
+    let mut archive = Archive::create_or_open_writer(folder.path()).expect("an empty folder opens");
+    let mut model = Model::default();
+    for base in [None, Some(VersionId::new(0))] {
+        let version = model.version(base, Link::Parent, 2, &[], &[]);
+        archive.append(&[Record::Version(version)]).expect("the version may follow");
+    }
+    let [first, second] = [0, 1].map(VersionId::new);
+    let view = |version| Record::View { epoch: Epoch::new(9), view: ViewId::new(0), version };
+    let dropped = |versions: &[u32]| Record::Dropped { epoch: Epoch::new(9), versions: versions.iter().collect() };
+    archive.append(&[view(second)]).expect("the view may follow");
+    let refusals = [
+        (vec![dropped(&[0, 1])], Refusal::InUse { version: second, view: ViewId::new(0) }),
+        (vec![view(first), dropped(&[0])], Refusal::InUse { version: first, view: ViewId::new(0) }),
+        (vec![dropped(&[0, 2])], Refusal::NoSuchVersion { version: VersionId::new(2) }),
+        (vec![dropped(&[0]), view(first)], Refusal::Dropped { version: first }),
+        (vec![dropped(&[0]), dropped(&[0])], Refusal::Dropped { version: first }),
+    ];
+    for (records, expected) in refusals {
+        match archive.append(&records) {
+            Err(ArchiveError::Refused { refusal, .. }) => assert_eq!(refusal, expected),
+            outcome => panic!("{outcome:?} instead of {expected}"),
+        }
+        assert_eq!(archive.dropped().count(), 0, "a refused group drops nothing");
+    }
+    archive.append(&[view(first), dropped(&[1])]).expect("a version that lost its view may go");
+    assert!(archive.is_dropped(second));
+}

@@ -1,0 +1,78 @@
+//! Which versions are kept, and what they hold together.
+//!
+//! In: the log, with the versions that were dropped. Out: ordinals that must stay, for the kept versions or for others.
+//! **Invariant:** whatever a kept version holds is reached, whichever of its bases were dropped: deltas stay in the log,
+//! so every bitmap can still be rebuilt, and only what no kept version holds is left out.
+//!
+//! A delta of a kept version may move ordinals that only a dropped base held. Who needs to look them up (for digests, or
+//! for the entries of a document) asks for the changes against the nearest base that is kept.
+
+use crate::archive::Archive;
+use crate::bitmaps::{Bitmaps, Changes, Delta};
+use crate::error::ArchiveError;
+use crate::identity::VersionId;
+use crate::version::Version;
+use roaring::RoaringBitmap;
+
+impl Archive {
+    /// Returns every version that was not dropped, in order of [`VersionId`].
+    pub fn kept(&self) -> impl Iterator<Item = &Version> {
+        self.versions().iter().filter(|version| !self.is_dropped(version.id))
+    }
+
+    /// Returns every ordinal that some kept version holds: what the store must have a row for.
+    ///
+    /// Costs one look at every change, and the bitmaps of kept versions whose base was dropped.
+    ///
+    /// # Errors
+    /// Fails if a change cannot be read.
+    pub fn reached(&self) -> Result<Bitmaps, ArchiveError> {
+        self.reached_by(|version| !self.is_dropped(version))
+    }
+
+    /// Returns every ordinal that one of the wanted versions holds; costs as [`Self::reached`] does.
+    ///
+    /// # Errors
+    /// Fails if a change cannot be read.
+    pub fn reached_by(&self, is_wanted: impl Fn(VersionId) -> bool) -> Result<Bitmaps, ArchiveError> {
+        let mut reached = Bitmaps::default();
+        for version in self.versions().iter().filter(|version| is_wanted(version.id)) {
+            // Beside what it inserts, a version holds only what its base does.
+            if version.base.is_none_or(&is_wanted) {
+                let changes = self.changes(version.id)?;
+                reached.entries |= changes.entries.inserted;
+                reached.documents |= changes.documents.inserted;
+            } else {
+                let alive = self.bitmaps(version.id)?;
+                reached.entries |= &alive.entries;
+                reached.documents |= &alive.documents;
+            }
+        }
+        Ok(reached)
+    }
+
+    /// Returns the nearest version along the bases of a version that was not dropped.
+    #[must_use]
+    pub fn kept_base(&self, version: VersionId) -> Option<VersionId> {
+        let base = |version: &VersionId| self.version(*version).and_then(|version| version.base);
+        std::iter::successors(base(&version), base).find(|base| !self.is_dropped(*base))
+    }
+
+    /// Returns what a version changes against [`Self::kept_base`]; of two kept versions, so every ordinal has its row.
+    ///
+    /// # Errors
+    /// Fails if there is no such version, or if a delta does not fit its base.
+    pub fn changes_since_kept(&self, version: VersionId) -> Result<Changes, ArchiveError> {
+        let kept = self.kept_base(version);
+        if self.version(version).is_some_and(|known| known.base == kept) {
+            return self.changes(version);
+        }
+        let now = self.bitmaps(version)?;
+        let before = kept.map(|kept| self.bitmaps(kept)).transpose()?.unwrap_or_default();
+        let delta = |before: &RoaringBitmap, now: &RoaringBitmap| Delta { inserted: now - before, retracted: before - now };
+        Ok(Changes {
+            entries: delta(&before.entries, &now.entries),
+            documents: delta(&before.documents, &now.documents),
+        })
+    }
+}
