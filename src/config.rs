@@ -4,6 +4,7 @@
 //! that is not known is an error, since a misspelt one would be silently without effect.
 
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// All settings of a run.
@@ -19,6 +20,8 @@ pub struct Config {
     pub workers: Option<usize>,
     /// Threads on which contents are cleaned, cut and embedded; the number of processors by default.
     pub pool: Option<usize>,
+    /// Which snapshots are kept, of sources that do not say it themselves.
+    pub retention: Retention,
     /// Whether the sources are all that is to be tracked, as in a file: what the store knows beside them is taken back.
     #[serde(skip)]
     pub is_complete: bool,
@@ -47,6 +50,86 @@ pub struct SourceConfig {
     /// Whether the uncommitted state of the repository's work tree is a view too.
     #[serde(default)]
     pub worktree: bool,
+    /// Whether `backfill` makes snapshots again that were dropped: it was asked for on the command line, and does not stand
+    /// in a file that holds for every start.
+    #[serde(skip)]
+    pub asks_again: bool,
+    /// Which of its snapshots are kept, in place of the settings for all sources.
+    #[serde(default)]
+    pub retention: Option<Retention>,
+}
+
+/// Which snapshots are kept. A snapshot stays if any of these says so; where none of them is set, all stay. What a view
+/// stands at always stays.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "RetentionKeys")]
+pub struct Retention {
+    /// The rule of every view that has none of its own.
+    pub keep: Keep,
+    /// Rules of the views whose name a pattern matches; of several patterns the first in the order of the alphabet counts.
+    pub views: BTreeMap<String, Keep>,
+    /// Whether the snapshots of commits stay that a tag of the repository names.
+    pub tags: bool,
+    /// States that were saved and not committed, of a work tree or a directory, stay for so many hours; in place of the
+    /// rules of views.
+    pub saves_hours: Option<i64>,
+}
+
+/// The same as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RetentionKeys {
+    newest: Option<usize>,
+    days: Option<u32>,
+    daily: Option<u32>,
+    weekly: Option<u32>,
+    #[serde(default)]
+    views: BTreeMap<String, Keep>,
+    tags: Option<bool>,
+    saves_hours: Option<i64>,
+}
+
+impl From<RetentionKeys> for Retention {
+    fn from(keys: RetentionKeys) -> Self {
+        let RetentionKeys { newest, days, daily, weekly, views, tags, saves_hours } = keys;
+        Self { keep: Keep { newest, days, daily, weekly }, views, tags: tags.unwrap_or(true), saves_hours }
+    }
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { keep: Keep::default(), views: BTreeMap::new(), tags: true, saves_hours: None }
+    }
+}
+
+impl Retention {
+    /// Returns whether some snapshots may not be kept.
+    #[must_use]
+    pub fn limits_anything(&self) -> bool {
+        self.keep.is_limited() || !self.views.is_empty() || self.saves_hours.is_some()
+    }
+}
+
+/// Which snapshots on the line of a view are kept: the commit it stands at and the first parents before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Keep {
+    /// So many of the newest, the head among them.
+    pub newest: Option<usize>,
+    /// All of the last so many days. It keeps commits that no view leads to any more as well.
+    pub days: Option<u32>,
+    /// Then the last of each day (UTC) for so many days.
+    pub daily: Option<u32>,
+    /// Then the last of each week (from Monday, UTC) for so many weeks.
+    pub weekly: Option<u32>,
+}
+
+impl Keep {
+    /// Returns whether anything is set; where nothing is, all stay.
+    #[must_use]
+    pub const fn is_limited(&self) -> bool {
+        self.newest.is_some() || self.days.is_some() || self.daily.is_some() || self.weekly.is_some()
+    }
 }
 
 /// Which commits before a head get snapshots.
@@ -151,6 +234,22 @@ mod tests {
     fn a_misspelt_setting_is_an_error() {
         assert!(toml::from_str::<Config>("worker = 2").is_err());
         assert!(toml::from_str::<Config>("[[source]]\npath = \"x\"\nrefs = []").is_err());
+    }
+
+    #[test]
+    fn retention_keeps_everything_until_it_is_told_what_to_keep() {
+        assert!(!Config::default().retention.limits_anything());
+        let config: Config = toml::from_str(
+            "[retention]\nnewest = 500\ndaily = 90\nviews = { \"release-*\" = { weekly = 520 } }\n[[source]]\npath = \"dir:x\"\nretention = { saves_hours = 24, tags = false }\n",
+        )
+        .unwrap();
+        let (all, own) = (&config.retention, config.sources[0].retention.as_ref().unwrap());
+        assert_eq!(all.keep, Keep { newest: Some(500), daily: Some(90), ..Keep::default() });
+        assert_eq!(all.views["release-*"].weekly, Some(520));
+        assert_eq!((all.tags, all.saves_hours), (true, None));
+        assert_eq!((own.tags, own.saves_hours, own.keep.is_limited()), (false, Some(24), false));
+        assert!(toml::from_str::<Config>("[retention]\nnewst = 1").is_err());
+        assert!(toml::from_str::<Config>("[retention.views.main]\ntags = true").is_err());
     }
 
     #[test]

@@ -10,7 +10,6 @@
 use crate::archive::Archive;
 use crate::bitmaps::Changes;
 use crate::digest::Digest;
-use crate::error::ArchiveError;
 use crate::history::{History, Staging};
 use crate::identity::VersionId;
 use crate::lineage::{Recent, rebuild};

@@ -11,6 +11,7 @@ mod copy;
 mod demo;
 mod dump;
 mod explain;
+mod gc;
 mod output;
 mod search;
 mod snapshots;

@@ -50,6 +50,8 @@ enum SnapshotsCommand {
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
     },
+    /// Drop the snapshots that the retention of the settings does not keep, and give back what only they held.
+    Gc(super::gc::GcArgs),
     /// Check that log, catalogue, results and both indexes fit together; exit status 3 if they do not.
     Verify,
 }
@@ -64,6 +66,7 @@ pub(super) fn run(global: &Global, args: &SnapshotsArgs) -> Result<Outcome> {
         SnapshotsCommand::Export { rev, folder } => super::copy::export(global, &open()?, rev, folder)?,
         // A store that cannot be searched can still be checked, and one that is not there can be filled.
         SnapshotsCommand::Verify => return super::verify::run(global),
+        SnapshotsCommand::Gc(args) => return super::gc::run(global, args),
         SnapshotsCommand::Import { folder, name } => super::copy::import(global, folder, name.as_deref())?,
     }
     Ok(Outcome::Done)

@@ -72,6 +72,8 @@ pub(super) fn run(global: &Global, args: TrackArgs) -> Result<Outcome> {
             poll_seconds: poll.map(|poll| poll.as_secs_f64()),
             fetch_seconds: fetch.map(|fetch| fetch.as_secs_f64()),
             worktree,
+            asks_again: backfill.is_some(),
+            retention: None,
         };
         config.is_complete = false;
         config.sources = sources.into_iter().map(source).collect();
@@ -119,7 +121,7 @@ pub(super) fn track(layout: Layout, config: crate::config::Config, report: Repor
 }
 
 /// The first interrupt asks to stop, the second one ends the process.
-async fn stop_on_signals(stop: Stop) {
+pub(super) async fn stop_on_signals(stop: Stop) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupts), Ok(mut terminations)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {

@@ -24,7 +24,7 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
         let finding = FindingLine::new(finding, finding.version.and_then(commit));
         if global.json { json_line(&finding)? } else { show(&finding)? }
     }
-    let Audit { versions, entries, documents, vectors, files, orphans, ref findings } = audit;
+    let Audit { versions, entries, documents, vectors, files, orphans, garbage, ref findings } = audit;
     let seconds = started.elapsed().as_secs_f64();
     let summary = VerifySummary {
         findings: findings.len() as u64,
@@ -34,6 +34,7 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
         vectors,
         files,
         orphans,
+        garbage,
         seconds,
     };
     if global.json {
@@ -46,6 +47,9 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
         line(format!(
             "{well}: {versions} versions, {entries} entries, {vectors} vectors and {files} files checked in {seconds:.1} s"
         ))?;
+        if garbage > 0 {
+            line(format!("{garbage} entries of dropped snapshots are still stored; `tidemill snapshots gc` removes them"))?;
+        }
     }
     Ok(if findings.is_empty() { Outcome::Done } else { Outcome::NotAllWell })
 }

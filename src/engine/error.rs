@@ -90,6 +90,28 @@ pub enum EngineError {
         /// The commit.
         commit: CommitId,
     },
+    /// A tracker writes to the store that is to be collected.
+    #[error(
+        "cannot collect while {holder} tracks into the store; stop it (nothing is lost), collect, and start it again: it continues"
+    )]
+    Tracking {
+        /// Who it is.
+        holder: String,
+    },
+    /// A repository whose tags are to be asked for is gone.
+    #[error("the repository of {source_name} is gone; set `tags = false` in its retention, or bring it back")]
+    RepositoryGone {
+        /// The source.
+        source_name: String,
+    },
+    /// A pattern of the retention is none.
+    #[error("cannot read the pattern `{pattern}` of [retention.views]")]
+    RetentionPattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        source: globset::Error,
+    },
     /// The repository has no commit yet.
     #[error("{source_name} has no commit on {branch} yet; commit something, or name other refs with --ref")]
     Unborn {

@@ -29,6 +29,8 @@ pub(super) struct GitTracker {
     backfill: Option<Backfill>,
     /// Commits that have a snapshot under today's rules, or are on their way to one.
     snapshots: HashSet<CommitId>,
+    /// Commits whose snapshot was dropped, and that backfill passes over.
+    let_go: HashSet<CommitId>,
     views: BTreeMap<String, GitView>,
     /// The head on which past commits and tags pass through the graph.
     passing: View,
@@ -76,6 +78,7 @@ impl GitTracker {
             patterns,
             backfill,
             snapshots: HashSet::new(),
+            let_go: HashSet::new(),
             views: BTreeMap::new(),
             passing,
             passing_at: None,
@@ -94,6 +97,11 @@ impl GitTracker {
     /// Tells the tracker of a commit that has a snapshot.
     pub(super) fn knows(&mut self, commit: CommitId) {
         self.snapshots.insert(commit);
+    }
+
+    /// Tells the tracker of a commit whose snapshot was dropped: backfill does not make it again.
+    pub(super) fn let_go(&mut self, commit: CommitId) {
+        self.let_go.insert(commit);
     }
 
     /// Tells the tracker of a view that the store has.
@@ -256,7 +264,7 @@ impl GitTracker {
     fn plan_backfill(&self, head: &Head, plan: &mut Plan) -> Result<(), EngineError> {
         if self.backfill.is_some() {
             for commit in self.backfilled(head)? {
-                if !self.has_snapshot(commit.id, plan) {
+                if !self.has_snapshot(commit.id, plan) && !self.let_go.contains(&commit.id) {
                     self.pass(commit, None, plan);
                 }
             }

@@ -15,6 +15,7 @@
 //! bitmaps, and plans from there.
 
 mod board;
+mod collect;
 mod contents;
 mod directory;
 mod error;
@@ -25,12 +26,14 @@ mod import;
 mod open;
 mod publisher;
 mod recover;
+mod retention;
 mod retry;
 mod step;
 mod store;
 mod tracker;
 mod transient;
 
+pub use collect::{Collection, collect, estimate};
 pub use error::EngineError;
 pub use import::{Imported, import};
 pub use open::load_rules;

@@ -45,6 +45,22 @@ pub fn load_rules(path: Option<&Path>) -> Result<Rules, EngineError> {
     Rules::parse(&text).map_err(|source| EngineError::Rules { path: path.to_owned(), source })
 }
 
+/// Returns what a configured source is called, found or not.
+pub(super) fn source_name(config: &SourceConfig) -> String {
+    let path = Path::new(config.path.strip_prefix("dir:").unwrap_or(&config.path));
+    let named = config.name.clone();
+    named.unwrap_or_else(|| name_of(&path.canonicalize().unwrap_or_else(|_| path.to_owned())))
+}
+
+/// Returns the last part of a path, without `.git` at its end.
+fn name_of(location: &Path) -> String {
+    let last = location.file_name().map_or_else(|| "source".into(), |name| name.to_string_lossy());
+    match last.strip_suffix(".git") {
+        Some(stem) if !stem.is_empty() => stem.to_owned(),
+        _ => last.into_owned(),
+    }
+}
+
 /// A source that was found where the configuration says.
 pub(super) struct Opened {
     pub(super) name: String,
@@ -62,6 +78,8 @@ struct OpenedGit {
     source: GitSource,
     patterns: Vec<RefPattern>,
     backfill: Option<Backfill>,
+    /// Whether snapshots that were dropped are asked for again.
+    asks_again: bool,
     fetch: Option<Duration>,
     /// The store's folder, which may lie in the work tree, if that is to be tracked.
     worktree: Option<PathBuf>,
@@ -83,6 +101,7 @@ impl Opened {
                     source: GitSource::open(path)?,
                     patterns: config.refs.iter().map(|glob| RefPattern::parse(glob)).collect::<Result<_, _>>()?,
                     backfill: config.backfill.clone(),
+                    asks_again: config.asks_again,
                     fetch: duration(config.fetch_seconds),
                     worktree: config.worktree.then(|| layout.root().to_owned()),
                 };
@@ -92,11 +111,7 @@ impl Opened {
                 (OpenedKind::Git(git), path.canonicalize().unwrap_or_else(|_| path.to_owned()))
             }
         };
-        let last = location.file_name().map_or_else(|| "source".into(), |name| name.to_string_lossy());
-        let name = config.name.clone().unwrap_or_else(|| match last.strip_suffix(".git") {
-            Some(stem) if !stem.is_empty() => stem.to_owned(),
-            _ => last.into_owned(),
-        });
+        let name = config.name.clone().unwrap_or_else(|| name_of(&location));
         if let OpenedKind::Git(git) = &kind {
             // A store may know views that are gone by now, and a fetch may bring the first commit.
             if git.fetch.is_none() && layout.check().is_err() {
@@ -134,7 +149,7 @@ impl Opened {
             let directory = DirectoryTracker { id, name, files, view, at, watcher: None };
             Ok::<_, EngineError>(Source::Directory(Box::new(directory), self.poll))
         };
-        let OpenedGit { source, patterns, backfill, fetch, worktree } = match self.kind {
+        let OpenedGit { source, patterns, backfill, asks_again, fetch, worktree } = match self.kind {
             OpenedKind::Directory(source) => {
                 return Ok(vec![files(self.name, Files::Directory(source), DIRECTORY_VIEW)?]);
             }
@@ -151,12 +166,18 @@ impl Opened {
             None => RoaringBitmap::new(),
         };
         let mut git = GitTracker::new(id, self.name, source, patterns, backfill, fetch, has_worktree);
-        for version in archive.versions().iter().filter(|version| version.source == id) {
+        for version in archive.kept().filter(|version| version.source == id) {
             let is_mendable = !mendable.is_empty()
                 && archive.by_commit(id, version.commit) == Some(version.id)
                 && !archive.bitmaps(version.id)?.documents.is_disjoint(&mendable);
             if version.fingerprint == fingerprint.to_bytes() && !is_mendable {
                 git.knows(version.commit);
+            }
+        }
+        for (version, _) in archive.dropped().filter(|_| !asks_again) {
+            let known = archive.version(version).filter(|version| version.source == id);
+            if let Some(version) = known.filter(|version| archive.by_commit(id, version.commit).is_none()) {
+                git.let_go(version.commit);
             }
         }
         for (view, name) in registry.views_of(id) {

@@ -58,6 +58,11 @@ impl Registry {
         Ok(id)
     }
 
+    /// Returns every source.
+    pub(super) fn sources(&self) -> &[(SourceId, SourceRecord)] {
+        &self.sources
+    }
+
     /// Returns the source of this name, if there is one.
     pub(super) fn named(&self, name: &str) -> Option<&(SourceId, SourceRecord)> {
         self.sources.iter().find(|(_, known)| known.name == name)

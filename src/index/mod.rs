@@ -3,14 +3,16 @@
 //! In: epochs of the graph. Out: versions that can be searched.
 //!
 //! **Invariant:** entry *n* is document *n* of the lexical index and vector *n* of the vector index; nothing is
-//! overwritten. A version is a bitmap of live ordinals, and both indexes answer through it, the newest version like any
+//! overwritten, and nothing removed that a kept version or a living reader needs. A version is a bitmap of live ordinals, and both indexes answer through it, the newest version like any
 //! other.
 //!
 //! In the order of the flow: [`lexical`] and [`vector`] (the indexes), [`apply`] (from an epoch to a published version),
-//! [`IndexReader`] (any version, ready to be searched), [`audit`] (whether all of that holds).
+//! [`IndexReader`] (any version, ready to be searched), [`audit`] (whether all of that holds), [`collect`] (what nobody
+//! needs any more).
 
 pub mod apply;
 pub mod audit;
+pub mod collect;
 pub mod copy;
 pub mod lexical;
 mod order;

@@ -3,12 +3,13 @@
 //! In: a store's folder. Out: views of versions that can be searched, and what their ordinals stand for.
 //!
 //! **Invariant:** the log is read before the indexes. An index holds what a version needs before the version is logged,
-//! so whatever version the log names, both indexes have all of it: no half of an epoch is ever seen.
+//! so whatever version the log names, both indexes have all of it: no half of an epoch is ever seen. A lease is taken
+//! before the log is read and renewed after, so nothing that this reader may look at is collected under it.
 
 use super::lexical::{LexicalError, LexicalReader, LexicalView, LiveStatistics, OrdinalMaps};
 use super::order::TieOrder;
 use super::vector::{Shape, VectorError, VectorReader, VectorSet};
-use crate::store::{Catalogue, Database, Layout, StoreError, StoreMemo};
+use crate::store::{Catalogue, Database, Layout, Lease, StoreError, StoreMemo};
 use dataflows::data::Fingerprint;
 use roaring::RoaringBitmap;
 use snapshots::{Archive, ArchiveError, Ordinal, VersionId};
@@ -49,6 +50,7 @@ pub struct IndexReader {
 }
 
 struct Parts {
+    lease: Lease,
     archive: Archive,
     lexical: LexicalReader,
     vectors: VectorReader,
@@ -76,6 +78,7 @@ impl IndexReader {
     /// Where there is no store, or a part of it is damaged, of another format, or of another model.
     pub fn open(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Self, ReaderError> {
         layout.check()?;
+        let mut lease = Lease::take(layout)?;
         // A store whose first version is not published yet may lack any of its parts.
         let archive = Archive::open_reader(&layout.versions()).map_err(|error| match error {
             _ if !layout.versions().join("versions.log").exists() => ReaderError::Empty,
@@ -87,7 +90,8 @@ impl IndexReader {
         let database = Database::open_reader(layout)?;
         let lexical = LexicalReader::open(&layout.lexical())?;
         let vectors = VectorReader::open(&layout.vectors(), Shape { dimensions, model })?;
-        let parts = Parts { archive, lexical, vectors, maps: OrdinalMaps::new(), views: Vec::new() };
+        lease.renew(archive.log_bytes())?;
+        let parts = Parts { lease, archive, lexical, vectors, maps: OrdinalMaps::new(), views: Vec::new() };
         Ok(Self {
             layout: layout.clone(),
             catalogue: database.catalogue(),
@@ -97,16 +101,21 @@ impl IndexReader {
         })
     }
 
-    /// Reads on from where the store was last read; returns whether anything was published since.
+    /// Reads on from where the store was last read; returns whether anything was published or dropped since.
+    ///
+    /// Nobody is searching meanwhile: what a search under way needs might be collected once the lease is renewed.
     ///
     /// # Errors
     /// Where a part cannot be read; what was known before stays.
-    pub fn refresh(&self) -> Result<bool, ReaderError> {
-        let mut parts = self.parts();
+    pub fn refresh(&mut self) -> Result<bool, ReaderError> {
+        let parts = self.parts.get_mut().unwrap_or_else(PoisonError::into_inner);
         let moved = parts.archive.refresh()?;
         if moved {
             parts.lexical.reload()?;
             parts.vectors.refresh()?;
+            let Parts { archive, views, .. } = &mut *parts;
+            views.retain(|view| view.versions.iter().all(|version| !archive.is_dropped(*version)));
+            parts.lease.renew(parts.archive.log_bytes())?;
         }
         Ok(moved)
     }

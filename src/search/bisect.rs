@@ -167,13 +167,15 @@ fn line_of_log(archive: &Archive, source: SourceId, good: VersionId, bad: Versio
     let mut line = vec![bad];
     let mut at = archive.version(bad)?;
     while at.commit != target {
-        at = archive.version(archive.by_commit(source, at.parent?)?)?;
+        // Snapshots that were dropped lead on, and are not searched.
+        at = archive.version(archive.last_of_commit(source, at.parent?)?)?;
         line.push(at.id);
         // Parents of a damaged log might lead in a circle.
         if line.len() > archive.versions().len() {
             return None;
         }
     }
+    line.retain(|version| !archive.is_dropped(*version));
     line.reverse();
     (line.len() > 1).then_some(line)
 }

@@ -53,6 +53,14 @@ pub enum RevisionError {
         /// The nearest commits that have one, and how to make this one's.
         hint: String,
     },
+    /// A commit whose snapshot was dropped.
+    #[error("the snapshot of commit {commit} was dropped by retention; {hint}")]
+    Dropped {
+        /// The commit.
+        commit: CommitId,
+        /// The nearest commits that have one, and how to make this one's again.
+        hint: String,
+    },
     /// A time before the first snapshot.
     #[error("no snapshot is as old as {rev}; the oldest is {oldest}; `--backfill` makes older ones")]
     TooOld {
@@ -105,7 +113,7 @@ impl Revisions {
         let mut sources = reader.catalogue().sources()?;
         // A source whose first version is not published yet is not there.
         reader.with_archive(|archive| {
-            sources.retain(|(id, _)| archive.versions().iter().any(|version| version.source == *id));
+            sources.retain(|(id, _)| archive.kept().any(|version| version.source == *id));
         });
         Ok(Self { sources, views: reader.catalogue().views()? })
     }
@@ -256,7 +264,16 @@ impl Look<'_> {
         };
         match self.archive.by_commit(self.id, commit).and_then(|version| self.archive.version(version)) {
             Some(version) => Ok(Some(self.passed(version, view))),
-            None => Err(RevisionError::NoSnapshot { commit, hint: self.hint(repository.as_ref(), commit) }),
+            None => Err(self.without(repository.as_ref(), commit)),
+        }
+    }
+
+    /// Says that a commit has no snapshot, or has none any more.
+    fn without(&self, repository: Option<&GitSource>, commit: CommitId) -> RevisionError {
+        let hint = self.hint(repository, commit);
+        match self.archive.last_of_commit(self.id, commit) {
+            Some(_) => RevisionError::Dropped { commit, hint },
+            None => RevisionError::NoSnapshot { commit, hint },
         }
     }
 
@@ -284,13 +301,24 @@ impl Look<'_> {
             .filter_map(|(_, version)| self.archive.version(version))
             .collect();
         match found.len() {
-            0 => Ok(None),
+            // What was dropped may be no commit of the repository, or of none that is still there.
+            0 => match self.dropped_by_hash(rev) {
+                Some(commit) => Err(self.without(self.revisions.repository(self.record).as_ref(), commit)),
+                None => Ok(None),
+            },
             1 => Ok(found.pop()),
             _ => {
                 let candidates = found.iter().take(8).map(|version| version.commit.to_string()).collect::<Vec<_>>();
                 Err(RevisionError::Ambiguous { rev: rev.to_owned(), candidates: candidates.join(", ") })
             }
         }
+    }
+
+    /// Returns the one commit of this source that begins so and whose snapshot was dropped.
+    fn dropped_by_hash(&self, rev: &str) -> Option<CommitId> {
+        let found = self.archive.find_dropped(rev).into_iter().filter(|(source, _)| *source == self.id);
+        let found: Vec<VersionId> = found.map(|(_, version)| version).collect();
+        if let [only] = found[..] { self.archive.version(only).map(|version| version.commit) } else { None }
     }
 
     /// Returns the last snapshot on a view's line of first parents whose time is not after `time`.
@@ -303,16 +331,16 @@ impl Look<'_> {
         {
             return match self.archive.by_commit(self.id, commit.id).and_then(|found| self.archive.version(found)) {
                 Some(version) => Ok(self.selected(version, Some(name), version.id == head.id)),
-                None => {
-                    let hint = self.hint(Some(&git), commit.id);
-                    Err(RevisionError::NoSnapshot { commit: commit.id, hint })
-                }
+                None => Err(self.without(Some(&git), commit.id)),
             };
         }
         let mut oldest = head;
         for version in self.line(head) {
             if version.time <= time {
-                return Ok(self.selected(version, Some(name), version.id == head.id));
+                return match self.archive.by_commit(self.id, version.commit) {
+                    Some(_) => Ok(self.selected(version, Some(name), version.id == head.id)),
+                    None => Err(self.without(None, version.commit)),
+                };
             }
             oldest = version;
         }
@@ -320,11 +348,11 @@ impl Look<'_> {
         Err(RevisionError::TooOld { rev: rev.to_owned(), oldest })
     }
 
-    /// Returns a version and its first parents, newest first, as far as they have snapshots.
+    /// Returns a version and its first parents, newest first, as far as they have or had snapshots.
     fn line<'b>(&'b self, head: &'b Version) -> impl Iterator<Item = &'b Version> {
         let parent = |version: &&'b Version| {
             let parent = version.parent?;
-            self.archive.version(self.archive.by_commit(self.id, parent)?)
+            self.archive.version(self.archive.last_of_commit(self.id, parent)?)
         };
         std::iter::successors(Some(head), parent)
     }

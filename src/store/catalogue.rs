@@ -2,15 +2,16 @@
 //!
 //! In: rows, inside a publish's transaction. Out: the same rows, by ordinal or by identity.
 //!
-//! **Invariant:** an identity has at most one ordinal, and an ordinal one identity, for ever: what comes back gets the
-//! ordinal it had. Rows beyond the version log's last ordinal belong to a publish that did not finish; the next writer
+//! **Invariant:** an identity has at most one ordinal at a time, and an ordinal one identity, for ever: what comes back gets
+//! the ordinal it had, or a new one if its row was collected meanwhile. Rows beyond the version log's last ordinal belong to a publish that did not finish; the next writer
 //! removes them before it gives out a new one.
 
 use super::tables::Tables;
 use super::{StoreError, WriteTransaction};
 use dataflows::data::{Document, DocumentPath, Entry, EntryId, Hasher};
+use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
-use snapshots::{Epoch, Ordinal, SourceId, ViewId};
+use snapshots::{Bitmaps, Epoch, Ordinal, SourceId, ViewId};
 
 /// What the indexes hold under one ordinal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -247,23 +248,57 @@ impl Catalogue {
         entries_from: u32,
         documents_from: u32,
     ) -> Result<u64, StoreError> {
-        let mut removed = 0;
-        for ordinal in entries_from..self.next_entry()? {
-            if let Some(record) = self.tables.entries.get::<EntryRecord>(&to.0, &ordinal.to_be_bytes())? {
-                self.tables.entries.remove(&mut to.0, &ordinal.to_be_bytes())?;
+        let (entries, documents) = (entries_from..self.next_entry()?, documents_from..self.next_document()?);
+        let (entries, documents) =
+            self.remove(to, entries.map(Ordinal::new), documents.map(Ordinal::new))?;
+        Ok(entries + documents)
+    }
+
+    /// Removes the rows of these entries and documents, and their look-ups; returns how many there were of each. An
+    /// ordinal whose row is gone is never found again: an entry that comes back gets a new one.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn remove(
+        &self,
+        to: &mut WriteTransaction<'_>,
+        entries: impl Iterator<Item = Ordinal>,
+        documents: impl Iterator<Item = Ordinal>,
+    ) -> Result<(u64, u64), StoreError> {
+        let (mut removed_entries, mut removed_documents) = (0, 0);
+        for ordinal in entries {
+            if let Some(record) = self.tables.entries.get::<EntryRecord>(&to.0, &key(ordinal))? {
+                self.tables.entries.remove(&mut to.0, &key(ordinal))?;
                 self.tables.entry_ids.remove(&mut to.0, &record.entry.id().to_bytes())?;
-                removed += 1;
+                removed_entries += 1;
             }
         }
-        for ordinal in documents_from..self.next_document()? {
-            if let Some(document) = self.tables.documents.get::<Document>(&to.0, &ordinal.to_be_bytes())? {
-                self.tables.documents.remove(&mut to.0, &ordinal.to_be_bytes())?;
+        for ordinal in documents {
+            if let Some(document) = self.tables.documents.get::<Document>(&to.0, &key(ordinal))? {
+                self.tables.documents.remove(&mut to.0, &key(ordinal))?;
                 self.tables.document_ids.remove(&mut to.0, &document_key(&document))?;
-                self.tables.document_paths.remove(&mut to.0, &path_row(&document.path, Ordinal::new(ordinal)))?;
-                removed += 1;
+                self.tables.document_paths.remove(&mut to.0, &path_row(&document.path, ordinal))?;
+                removed_documents += 1;
             }
         }
-        Ok(removed)
+        Ok((removed_entries, removed_documents))
+    }
+
+    /// Returns the ordinals of all entries and of all documents that have a row.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn ordinals(&self) -> Result<Bitmaps, StoreError> {
+        let txn = self.tables.read()?;
+        let of = |table: &super::tables::Table| {
+            let mut ordinals = RoaringBitmap::new();
+            table.each(&txn, |key, _| {
+                ordinals.extend(number(key));
+                Ok(true)
+            })?;
+            Ok::<_, StoreError>(ordinals)
+        };
+        Ok(Bitmaps { entries: of(&self.tables.entries)?, documents: of(&self.tables.documents)? })
     }
 
     /// Returns every source, in the order in which they were first tracked.

@@ -92,6 +92,12 @@ impl Layout {
         self.root.join("tracker.json")
     }
 
+    /// Returns the folder in which readers say what they may still look at.
+    #[must_use]
+    pub fn leases(&self) -> PathBuf {
+        self.root.join("leases")
+    }
+
     /// Returns the folder of the version log.
     #[must_use]
     pub fn versions(&self) -> PathBuf {

@@ -9,6 +9,7 @@
 //!    FORMAT      which format, in one line          LOCK      who writes
 //!    memo/       LMDB: results and catalogue        lexical/  tantivy
 //!    vectors/    vector segments                    versions/ the log (commit point) and checkpoints
+//!    leases/     what living readers may look at
 //!    tracker.json  how the tracker that runs, or ran last, is doing
 //! ```
 //!
@@ -21,17 +22,21 @@
 mod catalogue;
 mod codec;
 mod layout;
+mod lease;
 mod memo;
 mod packing;
 mod state;
+mod sweep;
 mod tables;
 
 pub use catalogue::{Catalogue, EntryRecord, Receipt, SourceKind, SourceRecord, ViewRecord};
 pub use codec::CodecError;
 pub(crate) use codec::{decode, encode};
 pub use layout::{Layout, STORE_FORMAT, WriterLock};
+pub use lease::{Gate, Lease, leases};
 pub use memo::StoreMemo;
 pub use state::{FetchState, SourceState, TrackerState, WatchState};
+pub use sweep::{Needed, Swept};
 
 use std::path::PathBuf;
 use tables::Tables;
@@ -163,6 +168,33 @@ impl Database {
     /// Where the disk or the map is full.
     pub fn write(&self) -> Result<WriteTransaction<'_>, StoreError> {
         Ok(WriteTransaction(self.tables.write()?, self.tables.clone()))
+    }
+
+    /// Sweeps what nothing needs out of the results; see [`Needed`].
+    ///
+    /// # Errors
+    /// Where the database fails; what was swept before stays swept.
+    pub fn sweep(&self, needed: &Needed, go_on: &mut dyn FnMut() -> bool) -> Result<Swept, StoreError> {
+        sweep::sweep(&self.tables, needed, Some(go_on))
+    }
+
+    /// Returns how many results nothing needs, and removes none.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn superfluous(&self, needed: &Needed) -> Result<Swept, StoreError> {
+        sweep::sweep(&self.tables, needed, None)
+    }
+
+    /// Writes the file anew without its free pages and puts it in the old one's place; returns whether it could: not while
+    /// another part of this process has the database open. Until the rename the old file is whole, from then on the new one.
+    ///
+    /// Only behind a shut [`Gate`]: a reader that has the old file open would not see what is written afterwards.
+    ///
+    /// # Errors
+    /// Where the disk is full; the old file stays.
+    pub fn compact(self, _gate: &Gate) -> Result<bool, StoreError> {
+        self.tables.compact()
     }
 
     /// Returns whether the database's file was shorter than its pages when it was opened: it may have been cut.

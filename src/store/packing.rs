@@ -114,6 +114,13 @@ pub(super) fn unpack_chunks<E>(
 }
 
 impl PackedChunked {
+    /// Calls `look` with the keys of the head and the text of each chunk.
+    pub(super) fn names(&self, mut look: impl FnMut([u8; 16], [u8; 16])) {
+        if let Self::Chunks(chunks) = self {
+            chunks.iter().for_each(|chunk| look(chunk.head, chunk.text));
+        }
+    }
+
     /// Keeps the chunks that hold this text, so that only their heads need be looked up.
     pub(super) fn keep_text(self, text: TextHash) -> Self {
         match self {

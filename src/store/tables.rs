@@ -4,11 +4,11 @@
 //! ordinals (four bytes, big endian, so that the last row holds the largest).
 //!
 //! **Invariant:** a row is written once. Results and catalogue rows are never changed in place; what is written again is
-//! the same.
+//! the same. What no kept version needs is removed, and comes back under the same key if it is ever made again.
 
 use super::{CodecError, StoreError, codec};
 use heed::types::Bytes;
-use heed::{EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
+use heed::{CompactionOption, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -103,6 +103,30 @@ impl Tables {
         open.retain(|_, opened| opened.strong_count() > 0);
         open.insert(real, Arc::downgrade(&opened));
         Ok(Self(opened))
+    }
+
+    /// Writes the file anew without its free pages and puts it in the old one's place, if this is the last handle on it.
+    pub(super) fn compact(self) -> Result<bool, StoreError> {
+        // Nobody in this process opens it meanwhile.
+        let _open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(opened) = Arc::into_inner(self.0) else { return Ok(false) };
+        let (folder, failed) =
+            (opened.env.path().to_owned(), |source| StoreError::Database { attempt: "write the file anew", source });
+        let io = |attempt, path: &Path| {
+            let path = path.to_owned();
+            move |source| StoreError::Io { attempt, path, source }
+        };
+        let (file, copy) = (folder.join("data.mdb"), folder.join("data.mdb.new"));
+        match std::fs::remove_file(&copy) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io("remove", &copy)(error)),
+            _ => {}
+        }
+        let written = opened.env.copy_to_path(&copy, CompactionOption::Enabled).map_err(failed)?;
+        written.sync_all().map_err(io("sync", &copy))?;
+        drop(opened);
+        std::fs::rename(&copy, &file).map_err(io("replace", &file))?;
+        std::fs::File::open(&folder).and_then(|folder| folder.sync_all()).map_err(io("sync", &folder))?;
+        Ok(true)
     }
 }
 
@@ -281,6 +305,22 @@ impl Table {
         let failed = |source| StoreError::Database { attempt: "read a table", source };
         let rows = self.rows.prefix_iter(txn, prefix).map_err(failed)?;
         rows.map(|row| row.map(|(key, _)| key.to_vec()).map_err(failed)).collect()
+    }
+
+    /// Calls `look` with each row in the order of keys, until it says that it has seen enough.
+    pub(super) fn each(
+        &self,
+        txn: &RoTxn<'_>,
+        mut look: impl FnMut(&[u8], &[u8]) -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
+        let failed = |source| StoreError::Database { attempt: "read a table", source };
+        for row in self.rows.iter(txn).map_err(failed)? {
+            let (key, bytes) = row.map_err(failed)?;
+            if !look(key, bytes)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the largest key.

@@ -12,7 +12,8 @@
 //! **Invariant:** without a finding, every version holds in both indexes what its digest names. The log is read first, so
 //! whatever is published meanwhile is no finding; nothing is written.
 //!
-//! Ordinals that no version reaches are left by publishes that did not finish: they are counted, and are no finding.
+//! Ordinals that only dropped versions reach await their collection; those that no version ever reached are left by
+//! publishes that did not finish. Both are counted, and are no finding.
 //! Damage of many rows is one finding with their number and the first of them.
 
 mod rows;
@@ -20,7 +21,7 @@ mod rows;
 use super::ReaderError;
 use super::lexical;
 use super::vector::{self, Shape};
-use crate::store::{Database, Layout};
+use crate::store::{Database, Layout, Lease};
 use dataflows::data::{DocumentPath, EmbedId, Fingerprint};
 use dataflows::memo::{Embedded, Memo};
 use roaring::RoaringBitmap;
@@ -78,8 +79,10 @@ pub struct Audit {
     pub vectors: u64,
     /// Files whose checksums were computed again: the log, and those of both indexes.
     pub files: u64,
-    /// Entries in an index that no version reaches: what unfinished publishes left.
+    /// Entries in an index that no version ever reached: what unfinished publishes left.
     pub orphans: u64,
+    /// Entries in the catalogue or an index that only dropped versions reach: what `snapshots gc` removes.
+    pub garbage: u64,
     /// What does not fit, in the order of the flow.
     pub findings: Vec<Finding>,
 }
@@ -92,6 +95,8 @@ pub struct Audit {
 /// Where there is no store, or it is of another format, or nothing has been published.
 pub fn audit(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Audit, ReaderError> {
     layout.check()?;
+    // Held to the end, so that nothing is collected of what is looked at.
+    let _lease = Lease::take(layout)?;
     let mut audit = Audit::default();
     let log = layout.versions().join("versions.log");
     // Opened before the log is read: whatever it says of the log is older.
@@ -106,7 +111,11 @@ pub fn audit(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Aud
         let problem = "versions that were published are gone from the log, or none was published yet";
         return refuse(audit, log, "log", problem.to_owned());
     };
-    let (archive, reached) = match archive.and_then(|archive| archive.reached().map(|reached| (archive, reached))) {
+    let read = |archive: Archive| {
+        let (reached, ever) = (archive.reached()?, archive.reached_by(|_| true)?);
+        Ok((archive, reached, ever.entries))
+    };
+    let (archive, reached, ever) = match archive.and_then(read) {
         Ok(read) => read,
         Err(error) => return refuse(audit, log, "log", chain(&error)),
     };
@@ -117,7 +126,7 @@ pub fn audit(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Aud
         Ok(database) => database,
         Err(error) => return refuse(audit, layout.memo(), "catalogue", chain(&error)),
     };
-    audit.versions = archive.versions().len() as u64;
+    audit.versions = archive.kept().count() as u64;
     audit.entries = reached.entries.len();
     audit.documents = reached.documents.len();
     audit.files = 1;
@@ -127,8 +136,13 @@ pub fn audit(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Aud
     }
     let rows = Rows::check(&database, model, &archive, &reached, &mut audit.findings);
     audit.log(&archive, &rows);
-    audit.lexical(layout, &reached, &rows);
-    audit.vectors(layout, Shape { dimensions, model }, &reached, &rows, &database);
+    let mut stored = database.catalogue().ordinals().map(|rows| rows.entries).unwrap_or_default();
+    stored &= &ever;
+    stored |= audit.lexical(layout, &reached, &rows);
+    stored |= audit.vectors(layout, Shape { dimensions, model }, &reached, &rows, &database);
+    let superfluous = stored - &reached.entries;
+    audit.garbage = (&superfluous & &ever).len();
+    audit.orphans = (superfluous - ever).len();
     audit.findings.sort_by_key(|finding| PARTS.iter().position(|part| *part == finding.part));
     Ok(audit)
 }
@@ -213,18 +227,18 @@ impl Audit {
     }
 
     /// Checks the lexical index: its files, one document for each entry, and each of the entry's length.
-    fn lexical(&mut self, layout: &Layout, reached: &Bitmaps, rows: &Rows) {
+    /// Returns the entries that it holds.
+    fn lexical(&mut self, layout: &Layout, reached: &Bitmaps, rows: &Rows) -> RoaringBitmap {
         let lengths = |ordinal: Ordinal| rows.entry(ordinal).map(|row| row.tokens);
         let check = match lexical::check(&layout.lexical(), Some(&lengths)) {
             Ok(check) => check,
             Err(error) => {
                 let finding = Finding::new("lexical", chain(&error), REBUILD);
                 self.findings.push(Finding { file: Some(layout.lexical()), ..finding });
-                return;
+                return RoaringBitmap::new();
             }
         };
         self.files += check.files as u64;
-        self.orphans += (&check.ordinals - &reached.entries).len();
         for (file, problem) in check.damaged {
             self.findings.push(Finding { file: Some(file), ..Finding::new("lexical", problem, REBUILD) });
         }
@@ -232,10 +246,19 @@ impl Audit {
         self.findings.extend(rows.finding("lexical", "entries have no document", REBUILD, &missing));
         let odd = &check.other_length & &reached.entries;
         self.findings.extend(rows.finding("lexical", "documents are not as long as their entries", REBUILD, &odd));
+        check.ordinals
     }
 
     /// Checks the vectors: their files, one for each entry that has one and for no other, and each the memo's.
-    fn vectors(&mut self, layout: &Layout, shape: Shape, reached: &Bitmaps, rows: &Rows, database: &Database) {
+    /// Returns the entries that it holds.
+    fn vectors(
+        &mut self,
+        layout: &Layout,
+        shape: Shape,
+        reached: &Bitmaps,
+        rows: &Rows,
+        database: &Database,
+    ) -> RoaringBitmap {
         let memo = database.memo(shape.model);
         let mut other = RoaringBitmap::new();
         let mut unknown = RoaringBitmap::new();
@@ -258,11 +281,10 @@ impl Audit {
             Ok(check) => check,
             Err(error) => {
                 self.findings.push(Finding::new("vectors", chain(&error), REBUILD));
-                return;
+                return RoaringBitmap::new();
             }
         };
         self.files += check.files as u64;
-        self.orphans += (&check.ordinals - &reached.entries).len();
         for (file, error) in check.damaged {
             self.findings.push(Finding { file: Some(file), ..Finding::new("vectors", chain(&error), REBUILD) });
         }
@@ -278,6 +300,7 @@ impl Audit {
         ] {
             self.findings.extend(rows.finding("vectors", problem, next, &ordinals));
         }
+        check.ordinals
     }
 }
 

@@ -21,8 +21,8 @@ use tantivy::{Index, TantivyError};
 /// How often the list of segments may change under the check.
 const ATTEMPTS: usize = 16;
 
-/// The files of a segment. tantivy takes some that are missing for empty ones, so they are named here; nothing is deleted
-/// from segments, so there is no file for that.
+/// The files of a segment, beside that of removed documents. tantivy takes some that are missing for empty ones, so they
+/// are named here.
 const COMPONENTS: [SegmentComponent; 6] = [
     SegmentComponent::Postings,
     SegmentComponent::Positions,
@@ -70,7 +70,8 @@ pub fn check(dir: &Path, lengths: Option<LengthsOf<'_>>) -> Result<LexicalCheck,
 }
 
 fn same_segments(left: &IndexMeta, right: &IndexMeta) -> bool {
-    left.segments.iter().map(SegmentMeta::id).eq(right.segments.iter().map(SegmentMeta::id))
+    let state = |meta: &SegmentMeta| (meta.id(), meta.delete_opstamp());
+    left.segments.iter().map(state).eq(right.segments.iter().map(state))
 }
 
 fn check_segments(
@@ -83,7 +84,8 @@ fn check_segments(
     let mut check = LexicalCheck::default();
     for meta in &metas.segments {
         let damaged = check.damaged.len();
-        for file in COMPONENTS.map(|component| meta.relative_path(component)) {
+        let removed = meta.has_deletes().then_some(SegmentComponent::Delete);
+        for file in COMPONENTS.into_iter().chain(removed).map(|component| meta.relative_path(component)) {
             check.files += 1;
             match index.directory().validate_checksum(&file) {
                 Ok(true) => {}
@@ -122,7 +124,7 @@ fn check_segment(
     for field in fields.texts {
         norms.push(reader.fieldnorms_readers().get_field(field).map_err(failed)?);
     }
-    for document in 0..reader.max_doc() {
+    for document in reader.doc_ids_alive() {
         let ordinal = u32::try_from(column.get_val(document)).map_err(|_| "an ordinal has more than 32 bits")?;
         if !ordinals.insert(ordinal) || check.ordinals.contains(ordinal) {
             return Err(format!("ordinal {ordinal} has two documents"));

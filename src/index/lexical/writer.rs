@@ -7,19 +7,20 @@
 //! ordinal, and the fingerprint of the analyzer that made all of its tokens.
 //!
 //! Token counts are taken here, once and for ever: after a merge that drops documents tantivy only estimates them, from
-//! quantised lengths. It deletes nothing; which entries live is the version's business, and space is reclaimed elsewhere.
+//! quantised lengths. Which entries live is the version's business; what no kept version reaches is removed on request.
 
 use super::analyzer;
 use super::error::LexicalError;
 use super::schema::{self, Fields, TEXT_FIELDS};
+use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 use snapshots::Ordinal;
 use std::fs;
 use std::path::Path;
 use tantivy::directory::MmapDirectory;
-use tantivy::index::IndexMeta;
-use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
-use tantivy::{Index, IndexWriter, TantivyDocument, TantivyError};
+use tantivy::index::{IndexMeta, SegmentId, SegmentReader};
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, NoMergePolicy};
+use tantivy::{Index, IndexWriter, TantivyDocument, TantivyError, Term};
 
 /// Segments of more documents are not merged further: such a merge takes minutes and saves a search little.
 const MAX_DOCUMENTS_TO_MERGE: usize = 1_000_000;
@@ -158,6 +159,72 @@ impl LexicalWriter {
             self.writer.merge(&segments).wait().map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// Returns the ordinals of all documents that are there.
+    ///
+    /// # Errors
+    /// [`LexicalError::Load`] or [`LexicalError::Segment`] if a segment cannot be read.
+    pub fn held(&self) -> Result<RoaringBitmap, LexicalError> {
+        let failed = |source: TantivyError| LexicalError::Load(Box::new(source));
+        let mut held = RoaringBitmap::new();
+        for segment in self.writer.index().searchable_segments().map_err(failed)? {
+            let reader = SegmentReader::open(&segment).map_err(failed)?;
+            let damaged = |what| LexicalError::Segment { segment: reader.segment_id().uuid_string(), what };
+            let column = reader.fast_fields().u64(schema::ORDINAL).map_err(|_| damaged("it has no ordinals"))?.values;
+            for document in reader.doc_ids_alive() {
+                let ordinal = column.get_val(document);
+                held.insert(u32::try_from(ordinal).map_err(|_| damaged("an ordinal has more than 32 bits"))?);
+            }
+        }
+        Ok(held)
+    }
+
+    /// Removes the documents of these entries, durably; [`Self::compact`] gives back the space. The next free ordinal stays.
+    ///
+    /// # Errors
+    /// [`LexicalError::Commit`]: nothing was removed; open the writer again.
+    pub fn remove(&mut self, entries: &RoaringBitmap) -> Result<(), LexicalError> {
+        for ordinal in entries {
+            self.writer.delete_term(Term::from_field_u64(self.fields.ordinal, u64::from(ordinal)));
+        }
+        self.commit(self.next_ordinal)
+    }
+
+    /// Writes every segment anew that holds removed documents, small ones together, and waits for it; `go_on` is asked in
+    /// between. Searchers that are open keep the old files.
+    ///
+    /// # Errors
+    /// [`LexicalError::Merge`] if that fails; the segments that are left stay as they were.
+    pub fn compact(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<(), LexicalError> {
+        let failed = |source: TantivyError| LexicalError::Merge(Box::new(source));
+        let mut groups: Vec<(Vec<SegmentId>, usize)> = Vec::new();
+        for segment in self.writer.index().searchable_segment_metas().map_err(failed)? {
+            if !segment.has_deletes() {
+                continue;
+            }
+            let documents = segment.num_docs() as usize;
+            match groups.last_mut().filter(|(_, together)| together + documents <= MAX_DOCUMENTS_TO_MERGE) {
+                Some((segments, together)) => {
+                    segments.push(segment.id());
+                    *together += documents;
+                }
+                None => groups.push((vec![segment.id()], documents)),
+            }
+        }
+        for (segments, _) in groups {
+            if !go_on() {
+                break;
+            }
+            self.writer.merge(&segments).wait().map_err(failed)?;
+        }
+        self.writer.garbage_collect_files().wait().map_err(failed)?;
+        Ok(())
+    }
+
+    /// Lets no merge begin by itself, so that [`Self::compact`] finds the segments that it looked up.
+    pub fn hold_merges(&mut self) {
+        self.writer.set_merge_policy(Box::new(NoMergePolicy));
     }
 
     /// Waits for merges that run, and closes the index. A writer that is dropped gives them up, and loses nothing else.

@@ -8,6 +8,7 @@
 use super::VectorError;
 use super::files::{self, Listing};
 use super::format::{self, Ending, Shape};
+use super::reader::is_gone;
 use super::rows::Rows;
 use half::f16;
 use roaring::RoaringBitmap;
@@ -38,17 +39,20 @@ pub fn check(
 ) -> Result<VectorCheck, VectorError> {
     let mut check = VectorCheck::default();
     let mut sealed = BTreeSet::new();
-    loop {
+    'look: loop {
         let listing = Listing::read_settled(directory)?;
-        for &number in listing.sealed.difference(&sealed) {
+        let fresh: Vec<u32> = listing.sealed.difference(&sealed).copied().collect();
+        for number in fresh {
             let path = files::sealed_path(directory, number);
-            check.files += 1;
             match files::read_whole(&path).and_then(|bytes| format::decode_sealed(&bytes, shape, &path)) {
                 Ok(rows) => check.take(rows, look),
+                // Its rows that count are in a higher one, which was there before it went.
+                Err(error) if is_gone(&error) => continue 'look,
                 Err(error) => check.damaged.push((path, error)),
             }
+            check.files += 1;
+            sealed.insert(number);
         }
-        sealed.extend(&listing.sealed);
         let Some(number) = listing.tail else { return Ok(check) };
         let path = files::tail_path(directory, number);
         match read_tail(&path, shape) {

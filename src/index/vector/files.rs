@@ -6,6 +6,10 @@
 //! nothing. Renaming `seg-N` into place is the one step that seals, and a crash before or behind it neither loses
 //! nor doubles a row. That is why no manifest is needed.
 //!
+//! A sealed file is written anew in the same way, under its own name, without the rows that no version needs any more and
+//! with those of smaller numbers that are removed afterwards: a reader that takes files by ascending numbers finds each row
+//! in the old file or in the new one. A row that is in two files counts once. A number is never used again.
+//!
 //! ```text
 //! tail-0000000a.tmv          the open tail; at most one counts: the highest, if it is above every seg
 //! seg-0000000a.tmv           sealed and immutable; written as seg-0000000a.tmv.tmp, synced, renamed, directory synced

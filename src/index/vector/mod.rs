@@ -3,7 +3,7 @@
 //! In: (ordinal, vector) rows, appended once a physical commit. Out: for a version's bitmap and a question's vector, the
 //! exact nearest entries with their cosines.
 //!
-//! **Invariant:** an ordinal has at most one vector, rows are never changed, and a score depends on the two vectors
+//! **Invariant:** an ordinal has at most one vector, which is never changed, and a score depends on the two vectors
 //! only: the same bits whatever segments the rows happen to lie in. So a ranked list is a function of version and
 //! question, not of history.
 //!
@@ -18,12 +18,13 @@
 //!
 //! Each append makes a tiny immutable segment; small ones are merged geometrically, so there are never more than some
 //! fifteen, and a [`VectorSet`] that is being searched is never touched. To retract an entry is to clear its bit in the
-//! version's bitmap: nothing here is deleted. An entry without a vector is in no segment.
+//! version's bitmap; rows go only when no version that is kept needs them. An entry without a vector is in no segment.
 //!
 //! Behind a segment stands FAISS (`SQfp16`, inner product) or, where the feature is off or the processor lacks AVX2, a
 //! scan in plain Rust; both are exact. Making vectors, allotting ordinals and the commit point are left to others.
 
 mod check;
+mod collect;
 #[cfg(feature = "faiss")]
 mod faiss;
 mod files;

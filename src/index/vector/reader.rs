@@ -18,8 +18,9 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// How often a tail that was sealed between listing and opening is looked for again.
-const ATTEMPTS: usize = 16;
+/// How often a file that went between listing and opening, a tail that was sealed or files that were put together, is looked
+/// for again.
+const ATTEMPTS: usize = 64;
 
 /// A reader of a directory of vectors.
 pub struct VectorReader {
@@ -34,6 +35,11 @@ pub struct VectorReader {
     /// Whether the segments changed since the set was made.
     changed: bool,
     set: VectorSet,
+}
+
+/// Says whether a file was not there any more when it was to be read.
+pub(super) fn is_gone(error: &VectorError) -> bool {
+    matches!(error, VectorError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
 /// The tail file as far as it was read.
@@ -79,12 +85,16 @@ impl VectorReader {
     /// # Errors
     /// When the file system refuses, or a file is damaged or of another format or model; the set is then as before.
     pub fn refresh(&mut self) -> Result<bool, VectorError> {
-        for _ in 0..ATTEMPTS {
+        'look: for _ in 0..ATTEMPTS {
             let listing = Listing::read_settled(&self.directory)?;
             let fresh: Vec<u32> = listing.sealed.difference(&self.sealed).copied().collect();
+            // By ascending numbers, so that a file which went meanwhile is made up for by a higher one, read after it.
             for number in fresh {
                 let path = files::sealed_path(&self.directory, number);
-                self.segments.load_sealed(&path, self.shape, &mut self.held)?;
+                match self.segments.load_sealed(&path, self.shape, &mut self.held) {
+                    Err(error) if is_gone(&error) => continue 'look,
+                    loaded => loaded?,
+                };
                 self.sealed.insert(number);
                 self.changed = true;
             }

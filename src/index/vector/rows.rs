@@ -85,6 +85,11 @@ impl Rows {
         rows
     }
 
+    /// Leaves out the rows of these ordinals.
+    pub(super) fn without(self, ordinals: &RoaringBitmap) -> Self {
+        self.admit(&mut ordinals.clone())
+    }
+
     pub(super) const fn len(&self) -> usize {
         self.ordinals.len()
     }

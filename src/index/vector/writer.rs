@@ -39,23 +39,25 @@ pub struct Healed {
 
 /// The one writer of a directory of vectors.
 pub struct VectorWriter {
-    directory: PathBuf,
-    shape: Shape,
-    seal_rows: usize,
-    segments: Segments,
+    pub(super) directory: PathBuf,
+    pub(super) shape: Shape,
+    pub(super) seal_rows: usize,
+    pub(super) segments: Segments,
+    /// The file of each sealed segment, in the same order.
+    pub(super) numbers: Vec<u32>,
     /// The ordinals that have a vector.
-    held: RoaringBitmap,
+    pub(super) held: RoaringBitmap,
     /// The number of the tail, or of the one that the next row opens.
-    number: u32,
-    tail: Option<Tail>,
+    pub(super) number: u32,
+    pub(super) tail: Option<Tail>,
     /// Whether a write failed half-way.
-    interrupted: bool,
+    pub(super) interrupted: bool,
     healed: Healed,
-    set: VectorSet,
+    pub(super) set: VectorSet,
 }
 
 /// The open tail file.
-struct Tail {
+pub(super) struct Tail {
     file: File,
     /// Where the last whole frame ends.
     bytes: u64,
@@ -92,17 +94,25 @@ impl VectorWriter {
             seal_rows,
             set: segments.set(),
             segments,
+            numbers: Vec::new(),
             held: RoaringBitmap::new(),
             number: listing.next_number(),
             tail: None,
             interrupted: false,
             healed: Healed::default(),
         };
-        for &number in &listing.sealed {
+        // The highest number first: a file all of whose rows are in one above it is what collecting left behind.
+        for &number in listing.sealed.iter().rev() {
             let path = files::sealed_path(directory, number);
             match writer.segments.load_sealed(&path, shape, &mut writer.held) {
                 Err(VectorError::Damaged { reason, .. }) => writer.set_aside(&path, &reason)?,
-                loaded => loaded?,
+                loaded => {
+                    if loaded? {
+                        writer.numbers.push(number);
+                    } else {
+                        fs::remove_file(&path).map_err(VectorError::io("remove", path))?;
+                    }
+                }
             }
         }
         for &number in &listing.stale {
@@ -247,7 +257,7 @@ impl VectorWriter {
     }
 
     /// Writes `rows` as the sealed file of this number, and begins the next number: its tail holds nothing yet.
-    fn seal(&mut self, rows: Rows) -> Result<(), VectorError> {
+    pub(super) fn seal(&mut self, rows: Rows) -> Result<(), VectorError> {
         let next = self.number.checked_add(1).ok_or_else(|| {
             VectorError::damaged(files::tail_path(&self.directory, self.number), "no number is left for its successor")
         })?;
@@ -259,6 +269,7 @@ impl VectorWriter {
             return Err(error);
         }
         self.segments.sealed.push(segment);
+        self.numbers.push(self.number);
         self.segments.small.clear();
         self.held |= rows.bitmap();
         if self.tail.take().is_some() {
@@ -296,7 +307,7 @@ impl VectorWriter {
 }
 
 /// Makes an empty tail file, durably, and opens it behind its header.
-fn open_tail(path: &Path, shape: Shape) -> Result<Tail, VectorError> {
+pub(super) fn open_tail(path: &Path, shape: Shape) -> Result<Tail, VectorError> {
     let header = format::encode_tail_header(shape);
     files::write_whole(path, &header)?;
     let mut file = OpenOptions::new().write(true).open(path).map_err(VectorError::io("open", path))?;

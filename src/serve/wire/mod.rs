@@ -12,7 +12,9 @@ mod track;
 mod verify;
 
 pub use search::{At, SearchAnswer};
-pub use snapshots::{BisectAnswer, BisectChange, BisectStepLine, CopyLine, DiffLine, SnapshotLine};
+pub use snapshots::{
+    BisectAnswer, BisectChange, BisectStepLine, CollectionLine, CopyLine, DiffLine, SnapshotLine, StoredBytes,
+};
 pub use store::{
     DumpLine, FaultStatus, FetchStatus, SourceStatus, StatusAnswer, TrackerStatus, ViewStatus, WatchStatus,
 };

@@ -4,6 +4,7 @@
 
 use super::WirePath;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A line of `snapshots list`.
 #[derive(Debug, Serialize)]
@@ -65,6 +66,56 @@ pub struct CopyLine {
     /// Whether the store had the snapshot already, of an import.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<bool>,
+}
+
+/// The answer of `snapshots gc`.
+#[derive(Debug, Serialize)]
+pub struct CollectionLine {
+    /// Whether it only says what would be done.
+    pub dry_run: bool,
+    /// Whether all of it was done: nobody interrupted it.
+    pub complete: bool,
+    /// Snapshots dropped, by this run.
+    pub dropped: u64,
+    /// Snapshots kept.
+    pub kept: u64,
+    /// Rows of entries removed.
+    pub entries: u64,
+    /// Rows of documents removed.
+    pub documents: u64,
+    /// Documents removed from the lexical index.
+    pub words: u64,
+    /// Rows removed from the vector files.
+    pub vectors: u64,
+    /// Texts removed from the database.
+    pub texts: u64,
+    /// Chunk lists removed.
+    pub chunk_lists: u64,
+    /// Results of cleaning removed.
+    pub cleaned: u64,
+    /// Cards removed.
+    pub cards: u64,
+    /// Vectors removed from the database.
+    pub stored_vectors: u64,
+    /// Entries that only living readers hold back.
+    pub held_back: u64,
+    /// Processes that read the store.
+    pub readers: u64,
+    /// Bytes by part.
+    pub bytes: BTreeMap<&'static str, StoredBytes>,
+    /// Bytes of the database's file that are written over before it grows.
+    pub free_bytes: u64,
+    /// From start to end.
+    pub seconds: f64,
+}
+
+/// The bytes of a part of a store.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct StoredBytes {
+    /// In front of the run.
+    pub before: u64,
+    /// Behind it.
+    pub after: u64,
 }
 
 /// A line of `bisect` while it searches.

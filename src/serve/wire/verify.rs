@@ -65,8 +65,10 @@ pub struct VerifySummary {
     pub vectors: u64,
     /// Files whose checksums were computed again.
     pub files: u64,
-    /// Entries in an index that no version reaches.
+    /// Entries in an index that no version ever reached.
     pub orphans: u64,
+    /// Entries of dropped snapshots that are still stored.
+    pub garbage: u64,
     /// From start to end.
     pub seconds: f64,
 }

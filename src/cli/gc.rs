@@ -1,0 +1,91 @@
+//! `snapshots gc`: drops what retention does not keep, and gives back the space.
+//!
+//! In: a store and the settings. Out: one line, or one object, that says what went and how many bytes each part has.
+
+use super::output::{bytes, json_line, line};
+use super::{Global, Outcome};
+use crate::engine::{Collection, Stop, collect, estimate};
+use crate::serve::wire::{CollectionLine, StoredBytes};
+use anyhow::{Context, Result};
+use clap::Args;
+use std::time::Instant;
+
+#[derive(Args, Debug)]
+pub(super) struct GcArgs {
+    /// Say what would be dropped and removed, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs `snapshots gc`.
+pub(super) fn run(global: &Global, args: &GcArgs) -> Result<Outcome> {
+    let started = Instant::now();
+    let (layout, config) = (global.layout(), global.config()?);
+    let collection = if args.dry_run {
+        estimate(&layout, &config)?
+    } else {
+        let stop = Stop::default();
+        // The first interrupt ends the work between two steps; the next run goes on there.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.context("cannot start the runtime")?;
+        runtime.spawn(super::track::stop_on_signals(stop.clone()));
+        collect(&layout, &config, &mut || !stop.is_asked())?
+    };
+    let answer = answer(args.dry_run, &collection, started.elapsed().as_secs_f64());
+    if global.json {
+        json_line(&answer)?;
+    } else {
+        show(&answer)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn answer(dry_run: bool, collection: &Collection, seconds: f64) -> CollectionLine {
+    let Collection { dropped, kept, collected, readers, ref bytes, free } = *collection;
+    let parts = bytes.iter().map(|(part, [before, after])| (*part, StoredBytes { before: *before, after: *after }));
+    CollectionLine {
+        dry_run,
+        complete: dry_run || collected.is_complete,
+        dropped,
+        kept,
+        entries: collected.entries,
+        documents: collected.documents,
+        words: collected.words,
+        vectors: collected.vectors,
+        texts: collected.results.texts,
+        chunk_lists: collected.results.chunks,
+        cleaned: collected.results.cleaned,
+        cards: collected.results.cards,
+        stored_vectors: collected.results.vectors,
+        held_back: collected.held_back,
+        readers,
+        bytes: parts.collect(),
+        free_bytes: free,
+        seconds,
+    }
+}
+
+fn show(answer: &CollectionLine) -> Result<()> {
+    let would = if answer.dry_run { "would be " } else { "" };
+    line(format!("{} snapshots {would}dropped, {} kept", answer.dropped, answer.kept))?;
+    line(format!(
+        "{} entries, {} documents, {} texts and {} vectors {would}removed",
+        answer.entries, answer.documents, answer.texts, answer.vectors
+    ))?;
+    if !answer.dry_run {
+        for (part, StoredBytes { before, after }) in &answer.bytes {
+            line(format!("  {part:<9} {} before, {} after", bytes(*before), bytes(*after)))?;
+        }
+    }
+    if answer.free_bytes > 0 {
+        let why = if answer.readers > 0 { "; it shrinks when nobody reads" } else { "" };
+        line(format!("  {} of the database are free for what comes{why}", bytes(answer.free_bytes)))?;
+    }
+    if answer.held_back > 0 {
+        line(format!("{} entries are held back by {} readers; collect again later", answer.held_back, answer.readers))?;
+    }
+    if !answer.complete {
+        line("interrupted; the next run goes on from here")?;
+    }
+    line(format!("{:.1} s", answer.seconds))
+}

@@ -1,0 +1,180 @@
+//! Retention: which snapshots are kept, by what the settings say.
+//!
+//! In: the version log, the settings of each source, its views and tags, and the time. Out: the versions to drop.
+//!
+//! ```text
+//!  a view stands there · a tag names it ─────────────────────────────────────► kept
+//!  saved, not committed, and saves have a rule ── younger than it says ──────► kept, else dropped
+//!  on a view's line of first parents ── newest N · days · daily · weekly ────► kept, else dropped
+//!  on no line (rewritten, deleted branch) ── days ───────────────────────────► kept, else dropped
+//! ```
+//!
+//! **Invariant:** what no rule limits is kept, and what cannot be found out keeps everything of its source. The decision is
+//! a function of the log, the settings, the repository and `now`, so asking twice drops nothing more.
+//!
+//! Lines are walked over dropped versions too: a commit that had its snapshot dropped still counts and still leads on.
+
+use super::EngineError;
+use super::directory::WORKTREE_VIEW;
+use crate::config::{Keep, Retention};
+use crate::store::{SourceKind, SourceRecord};
+use crate::watch::git::{GitSource, RefPattern};
+use globset::Glob;
+use roaring::RoaringBitmap;
+use snapshots::{Archive, CommitId, SourceId, Version, VersionId, ViewId};
+use std::collections::{BTreeSet, HashSet};
+
+const HOUR: i64 = 3600;
+const DAY: i64 = 24 * HOUR;
+const WEEK: i64 = 7 * DAY;
+/// 1970-01-01 was a Thursday: a week begins on Monday, four days later.
+const FIRST_MONDAY: i64 = 4 * DAY;
+
+/// How many commits without a snapshot a line may lead over.
+const LONGEST_GAP: usize = 100_000;
+
+/// A source, and all that decides which of its snapshots are kept.
+pub(super) struct Kept<'a> {
+    pub(super) id: SourceId,
+    pub(super) record: &'a SourceRecord,
+    pub(super) views: Vec<(ViewId, &'a str)>,
+    pub(super) retention: &'a Retention,
+    /// The repository, if it is one and still there.
+    pub(super) git: Option<GitSource>,
+}
+
+impl Kept<'_> {
+    /// Adds the versions of this source that are to be dropped.
+    pub(super) fn drop_into(
+        &self,
+        archive: &Archive,
+        now: i64,
+        dropped: &mut RoaringBitmap,
+    ) -> Result<(), EngineError> {
+        if !self.retention.limits_anything() {
+            return Ok(());
+        }
+        let tags = match self.tags() {
+            Ok(tags) => tags,
+            Err(error) => {
+                tracing::warn!("{}: nothing is dropped, since its tags cannot be read: {error}", self.record.name);
+                return Ok(());
+            }
+        };
+        let heads: HashSet<VersionId> = archive.views().map(|(_, head)| head.version).collect();
+        let lines = self.lines(archive, now)?;
+        let is_limited = self.retention.keep.is_limited() || !self.retention.views.is_empty();
+        for version in archive.kept().filter(|version| version.source == self.id) {
+            let age = now.saturating_sub(version.time);
+            let is_replaced = archive.by_commit(self.id, version.commit) != Some(version.id);
+            let stays = heads.contains(&version.id)
+                || (tags.contains(&version.commit) && !is_replaced)
+                || match self.retention.saves_hours {
+                    Some(hours) if self.is_save(archive, version) => age < hours.saturating_mul(HOUR),
+                    _ if !is_limited => true,
+                    _ if is_replaced => false,
+                    _ => lines.contains(&version.id) || is_younger(age, self.retention.keep.days, DAY),
+                };
+            if !stays {
+                dropped.insert(version.id.get());
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the commits that the repository's tags name.
+    fn tags(&self) -> Result<HashSet<CommitId>, EngineError> {
+        match (&self.git, self.record.kind) {
+            (_, SourceKind::Directory) => Ok(HashSet::new()),
+            _ if !self.retention.tags => Ok(HashSet::new()),
+            // An imported source that was never tracked here has no tags to ask for.
+            (None, _) if self.record.location.is_empty() => Ok(HashSet::new()),
+            (None, _) => Err(EngineError::RepositoryGone { source_name: self.record.name.clone() }),
+            (Some(git), _) => {
+                let heads = git.heads(&[RefPattern::parse("refs/tags/*")?])?;
+                Ok(heads.heads.iter().map(|head| head.commit.id).collect())
+            }
+        }
+    }
+
+    /// Whether a version is of files that were saved and not committed.
+    fn is_save(&self, archive: &Archive, version: &Version) -> bool {
+        match self.record.kind {
+            SourceKind::Directory => true,
+            SourceKind::Git => {
+                let first = archive.first_view(version.id);
+                let worktree = self.views.iter().find(|(_, name)| *name == WORKTREE_VIEW).map(|(id, _)| *id);
+                let is_commit = || self.git.as_ref().is_some_and(|git| git.commit(version.commit).is_ok());
+                first.is_some() && first == worktree && !is_commit()
+            }
+        }
+    }
+
+    /// Returns the versions on the lines of the views that their rules keep.
+    fn lines(&self, archive: &Archive, now: i64) -> Result<HashSet<VersionId>, EngineError> {
+        let mut kept = HashSet::new();
+        for (view, name) in &self.views {
+            let Some(head) = archive.view(*view) else { continue };
+            let rule = self.rule(name)?;
+            let mut days = BTreeSet::new();
+            let mut weeks = BTreeSet::new();
+            for (position, version) in self.line(archive, head).into_iter().enumerate() {
+                let Some(known) = archive.version(version) else { break };
+                let age = now.saturating_sub(known.time);
+                if archive.is_dropped(version) {
+                    continue;
+                }
+                // The first of a day that is met on the way back is its last.
+                let is_of_day = is_younger(age, rule.daily, DAY) && days.insert(known.time.div_euclid(DAY));
+                let is_of_week = is_younger(age, rule.weekly, WEEK)
+                    && weeks.insert(known.time.saturating_sub(FIRST_MONDAY).div_euclid(WEEK));
+                if !rule.is_limited()
+                    || rule.newest.is_some_and(|newest| position < newest)
+                    || is_younger(age, rule.days, DAY)
+                    || is_of_day
+                    || is_of_week
+                {
+                    kept.insert(version);
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Returns the rule of a view: the first whose pattern matches its name, else that of the source.
+    fn rule(&self, name: &str) -> Result<&Keep, EngineError> {
+        for (pattern, keep) in &self.retention.views {
+            let glob = Glob::new(pattern)
+                .map_err(|source| EngineError::RetentionPattern { pattern: pattern.clone(), source })?;
+            if glob.compile_matcher().is_match(name) {
+                return Ok(keep);
+            }
+        }
+        Ok(&self.retention.keep)
+    }
+
+    /// Returns a version and those of its first parents, newest first, dropped ones too; over commits that never had a
+    /// snapshot the repository leads on.
+    fn line(&self, archive: &Archive, head: VersionId) -> Vec<VersionId> {
+        let mut line = vec![head];
+        let mut seen = HashSet::from([head]);
+        let mut at = archive.version(head);
+        while let Some(parent) = at.and_then(|version| version.parent) {
+            let known = archive.last_of_commit(self.id, parent).or_else(|| {
+                let has = |commit: &CommitId| archive.last_of_commit(self.id, *commit).is_some();
+                let passed = self.git.as_ref()?.first_parents(parent, has, Some(LONGEST_GAP)).ok()?;
+                archive.last_of_commit(self.id, passed.first()?.first_parent?)
+            });
+            // A directory may come back to a state that it had: its line ends there.
+            let Some(version) = known.filter(|version| seen.insert(*version)) else { break };
+            line.push(version);
+            at = archive.version(version);
+        }
+        line
+    }
+}
+
+/// Whether something is younger than so many units; never, where there is no limit.
+fn is_younger(age: i64, limit: Option<u32>, unit: i64) -> bool {
+    limit.is_some_and(|limit| age < i64::from(limit).saturating_mul(unit))
+}

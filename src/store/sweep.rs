@@ -1,0 +1,175 @@
+//! The sweep: results that nothing kept needs are removed from the database.
+//!
+//! In: what kept entries and documents need. Out: how many rows went.
+//!
+//! ```text
+//!  kept documents ──► cleaned ──► texts ◄── chunk lists ◄── kept documents
+//!  kept entries ────► texts, cards, vectors              heads ◄── chunk lists, cards
+//! ```
+//!
+//! **Invariant:** a row that a kept version leads to is never removed, whenever the sweep breaks off: rows that name others
+//! go in front of these, and what a row that stays names is needed. A result that is gone is made again from its input.
+//!
+//! Nobody else may put results in meanwhile: one that is found in the database is not put in again. So it runs where no
+//! graph does.
+
+use super::StoreError;
+use super::packing::{PackedCard, PackedChunked};
+use super::tables::{Table, Tables};
+use super::{WriteTransaction, decode};
+use dataflows::data::{ChunkingId, Cleaned, DocumentId, Entry};
+
+/// Rows that one transaction removes at the most; its pages stay in memory until then.
+const TRANSACTION_ROWS: usize = 4096;
+
+type Key = [u8; 16];
+
+/// The keys of everything that is needed.
+#[derive(Default)]
+pub struct Needed {
+    cleaned: Option<Vec<Key>>,
+    chunks: Vec<Key>,
+    texts: Vec<Key>,
+    cards: Vec<Key>,
+    /// Card and text.
+    vectors: Vec<[u8; 32]>,
+}
+
+/// How many rows were removed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Swept {
+    /// What cleaning made of contents.
+    pub cleaned: u64,
+    /// Chunk lists.
+    pub chunks: u64,
+    /// Texts.
+    pub texts: u64,
+    /// Cards.
+    pub cards: u64,
+    /// What chunks and cards are called.
+    pub heads: u64,
+    /// Vectors, of all models.
+    pub vectors: u64,
+}
+
+impl Needed {
+    /// Needs what an entry names: its text, its card, and the vectors of both together.
+    pub fn entry(&mut self, entry: &Entry) {
+        let (card, text) = (entry.card.to_bytes(), entry.text.to_bytes());
+        self.texts.push(text);
+        self.cards.push(card);
+        let mut both = [0; 32];
+        both[..16].copy_from_slice(&card);
+        both[16..].copy_from_slice(&text);
+        self.vectors.push(both);
+    }
+
+    /// Needs a chunk list.
+    pub fn chunks(&mut self, chunking: ChunkingId) {
+        self.chunks.push(chunking.to_bytes());
+    }
+
+    /// Needs of what cleaning made these alone; without this, all of it stays.
+    pub fn cleaned(&mut self, ids: impl Iterator<Item = DocumentId>) {
+        self.cleaned.get_or_insert_default().extend(ids.map(DocumentId::to_bytes));
+    }
+}
+
+/// Removes what nothing needs; `go_on` is asked between transactions. Without it, what would go is only counted.
+pub(super) fn sweep<'a>(
+    tables: &'a Tables,
+    needed: &Needed,
+    go_on: Option<&'a mut dyn FnMut() -> bool>,
+) -> Result<Swept, StoreError> {
+    let mut sweep = Sweep { tables, go_on };
+    let mut swept = Swept::default();
+    let mut texts = needed.texts.clone();
+    let mut heads = Vec::new();
+    swept.cleaned = sweep.table(&tables.cleaned, needed.cleaned.clone(), |bytes| {
+        if let Cleaned::Text { text, .. } = decode::<Cleaned>(bytes).map_err(|source| tables.cleaned.damaged(source))? {
+            texts.push(text.to_bytes());
+        }
+        Ok(())
+    })?;
+    swept.chunks = sweep.table(&tables.chunks, Some(needed.chunks.clone()), |bytes| {
+        let list = decode::<PackedChunked>(bytes).map_err(|source| tables.chunks.damaged(source))?;
+        list.names(|head, text| {
+            heads.push(head);
+            texts.push(text);
+        });
+        Ok(())
+    })?;
+    swept.cards = sweep.table(&tables.cards, Some(needed.cards.clone()), |bytes| {
+        heads.push(decode::<PackedCard>(bytes).map_err(|source| tables.cards.damaged(source))?.head());
+        Ok(())
+    })?;
+    swept.texts = sweep.table(&tables.texts, Some(texts), |_| Ok(()))?;
+    swept.heads = sweep.table(&tables.heads, Some(heads), |_| Ok(()))?;
+    swept.vectors = sweep.vectors(needed.vectors.clone())?;
+    Ok(swept)
+}
+
+struct Sweep<'a> {
+    tables: &'a Tables,
+    go_on: Option<&'a mut dyn FnMut() -> bool>,
+}
+
+impl Sweep<'_> {
+    /// Removes the rows whose keys are not needed, and looks at every other one.
+    fn table(
+        &mut self,
+        table: &Table,
+        needed: Option<Vec<Key>>,
+        mut look: impl FnMut(&[u8]) -> Result<(), StoreError>,
+    ) -> Result<u64, StoreError> {
+        let needed = needed.map(sorted);
+        let mut superfluous = Vec::new();
+        table.each(&*self.tables.read()?, |key, bytes| {
+            let stays = needed.as_ref().is_none_or(|needed| needed.binary_search_by(|known| known[..].cmp(key)).is_ok());
+            if stays {
+                look(bytes)?;
+            } else {
+                superfluous.push(key.to_vec());
+            }
+            Ok(true)
+        })?;
+        self.remove(table, &superfluous)
+    }
+
+    /// Removes the vectors of cards and texts that are not needed together, whichever model gave them.
+    fn vectors(&mut self, needed: Vec<[u8; 32]>) -> Result<u64, StoreError> {
+        let needed = sorted(needed);
+        let mut superfluous = Vec::new();
+        self.tables.vectors.each(&*self.tables.read()?, |key, _| {
+            let of = key.get(16..).unwrap_or_default();
+            if needed.binary_search_by(|known| known[..].cmp(of)).is_err() {
+                superfluous.push(key.to_vec());
+            }
+            Ok(true)
+        })?;
+        self.remove(&self.tables.vectors.clone(), &superfluous)
+    }
+
+    fn remove(&mut self, table: &Table, keys: &[Vec<u8>]) -> Result<u64, StoreError> {
+        let Some(go_on) = &mut self.go_on else { return Ok(keys.len() as u64) };
+        let mut removed = 0;
+        for keys in keys.chunks(TRANSACTION_ROWS) {
+            if !go_on() {
+                break;
+            }
+            let mut transaction = self.tables.write()?;
+            for key in keys {
+                table.remove(&mut transaction, key)?;
+            }
+            WriteTransaction(transaction, self.tables.clone()).commit()?;
+            removed += keys.len() as u64;
+        }
+        Ok(removed)
+    }
+}
+
+fn sorted<K: Ord>(mut keys: Vec<K>) -> Vec<K> {
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
