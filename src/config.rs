@@ -73,6 +73,8 @@ pub struct Retention {
     /// States that were saved and not committed, of a work tree or a directory, stay for so many hours; in place of the
     /// rules of views.
     pub saves_hours: Option<i64>,
+    /// Whether a tracker drops and collects when it starts, before it looks at its sources.
+    pub at_start: bool,
 }
 
 /// The same as it is written.
@@ -87,18 +89,20 @@ struct RetentionKeys {
     views: BTreeMap<String, Keep>,
     tags: Option<bool>,
     saves_hours: Option<i64>,
+    #[serde(default)]
+    at_start: bool,
 }
 
 impl From<RetentionKeys> for Retention {
     fn from(keys: RetentionKeys) -> Self {
-        let RetentionKeys { newest, days, daily, weekly, views, tags, saves_hours } = keys;
-        Self { keep: Keep { newest, days, daily, weekly }, views, tags: tags.unwrap_or(true), saves_hours }
+        let RetentionKeys { newest, days, daily, weekly, views, tags, saves_hours, at_start } = keys;
+        Self { keep: Keep { newest, days, daily, weekly }, views, tags: tags.unwrap_or(true), saves_hours, at_start }
     }
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { keep: Keep::default(), views: BTreeMap::new(), tags: true, saves_hours: None }
+        Self { keep: Keep::default(), views: BTreeMap::new(), tags: true, saves_hours: None, at_start: false }
     }
 }
 
@@ -199,6 +203,13 @@ fn one_line(text: &str) -> String {
 }
 
 impl Config {
+    /// Returns whether a tracker drops and collects when it starts.
+    #[must_use]
+    pub fn collects_at_start(&self) -> bool {
+        let own = self.sources.iter().filter_map(|source| source.retention.as_ref());
+        std::iter::once(&self.retention).chain(own).any(|retention| retention.at_start)
+    }
+
     /// Reads the file at `path`; without one that was asked for, `tidemill.toml` if it is there, else the defaults.
     ///
     /// # Errors

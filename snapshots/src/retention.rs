@@ -69,7 +69,8 @@ impl Archive {
         }
         let now = self.bitmaps(version)?;
         let before = kept.map(|kept| self.bitmaps(kept)).transpose()?.unwrap_or_default();
-        let delta = |before: &RoaringBitmap, now: &RoaringBitmap| Delta { inserted: now - before, retracted: before - now };
+        let delta =
+            |before: &RoaringBitmap, now: &RoaringBitmap| Delta { inserted: now - before, retracted: before - now };
         Ok(Changes {
             entries: delta(&before.entries, &now.entries),
             documents: delta(&before.documents, &now.documents),

@@ -48,7 +48,9 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
             "{well}: {versions} versions, {entries} entries, {vectors} vectors and {files} files checked in {seconds:.1} s"
         ))?;
         if garbage > 0 {
-            line(format!("{garbage} entries of dropped snapshots are still stored; `tidemill snapshots gc` removes them"))?;
+            line(format!(
+                "{garbage} entries of dropped snapshots are still stored; `tidemill snapshots gc` removes them"
+            ))?;
         }
     }
     Ok(if findings.is_empty() { Outcome::Done } else { Outcome::NotAllWell })

@@ -7,6 +7,8 @@
 //!                                                                                  if nobody reads
 //! ```
 //!
+//! A tracker may do the same when it starts, but for the file.
+//!
 //! **Invariant:** a version is dropped by the log and by nothing else. Until that group is durable nothing is removed, and
 //! from then on whatever breaks off is taken up by the next run.
 
@@ -84,11 +86,7 @@ pub fn estimate(layout: &Layout, config: &Config) -> Result<Collection, EngineEr
 ///
 /// # Errors
 /// Where a tracker writes to the store, a part of it is damaged, or the disk refuses.
-pub fn collect(
-    layout: &Layout,
-    config: &Config,
-    go_on: &mut dyn FnMut() -> bool,
-) -> Result<Collection, EngineError> {
+pub fn collect(layout: &Layout, config: &Config, go_on: &mut dyn FnMut() -> bool) -> Result<Collection, EngineError> {
     layout.check()?;
     let rules = load_rules(config.rules.as_deref())?;
     let OpenStore { lock: _lock, database, memo, mut archive, mut lexical, mut vectors, .. } =
@@ -96,30 +94,15 @@ pub fn collect(
             EngineError::Store(StoreError::Locked { holder, .. }) => EngineError::Tracking { holder },
             error => error,
         })?;
-    let mut collection = Collection::default();
     let (before, _) = measure(layout, &database)?;
-    let dropped = versions_to_drop(&archive, &database, config)?;
-    collection.dropped = dropped.len();
-    if !dropped.is_empty() && go_on() {
-        archive.append(&[Record::Dropped { epoch: archive.next_epoch(), versions: dropped }])?;
-        // A log that is cut in front of this would bring versions back whose entries are gone.
-        let mut transaction = database.write()?;
-        database.put_log_bytes(&mut transaction, archive.log_bytes())?;
-        transaction.commit()?;
-    }
-    collection.kept = archive.kept().count() as u64;
-    collection.readers = leases(layout)?.len() as u64;
-    let cleaned = cleaned_of(&rules);
-    let cleaned_of: Option<collect::CleanedOf<'_>> =
-        if all_current(&rules, archive.kept()) { Some(&cleaned) } else { None };
-    let parts = CollectParts {
+    let mut open = CollectParts {
         layout,
         database: &database,
-        archive: &archive,
+        archive: &mut archive,
         lexical: &mut lexical,
         vectors: &mut vectors,
     };
-    collection.collected = collect::collect(parts, cleaned_of, go_on)?;
+    let mut collection = drop_and_collect(&mut open, config, &rules, go_on)?;
     lexical.close().map_err(ApplyError::from)?;
     let (_, free) = measure(layout, &database)?;
     drop((memo, archive, vectors));
@@ -127,6 +110,34 @@ pub fn collect(
     let (after, free) = measure(layout, &database)?;
     collection.free = free;
     collection.bytes = before.into_iter().map(|(part, bytes)| (part, [bytes, after[part]])).collect();
+    Ok(collection)
+}
+
+/// Drops versions and collects in a store that is open for writing, while no graph runs; the files keep their free pages.
+pub(super) fn drop_and_collect(
+    parts: &mut CollectParts<'_>,
+    config: &Config,
+    rules: &Rules,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Collection, EngineError> {
+    let mut collection = Collection::default();
+    let (layout, database) = (parts.layout, parts.database);
+    let dropped = versions_to_drop(parts.archive, database, config)?;
+    if !dropped.is_empty() && go_on() {
+        collection.dropped = dropped.len();
+        let epoch = parts.archive.next_epoch();
+        parts.archive.append(&[Record::Dropped { epoch, versions: dropped }])?;
+        // A log that is cut in front of this would bring versions back whose entries are gone.
+        let mut transaction = database.write()?;
+        database.put_log_bytes(&mut transaction, parts.archive.log_bytes())?;
+        transaction.commit()?;
+    }
+    collection.kept = parts.archive.kept().count() as u64;
+    collection.readers = leases(layout)?.len() as u64;
+    let cleaned = cleaned_of(rules);
+    let cleaned_of: Option<collect::CleanedOf<'_>> =
+        if all_current(rules, parts.archive.kept()) { Some(&cleaned) } else { None };
+    collection.collected = collect::collect(parts, cleaned_of, go_on)?;
     Ok(collection)
 }
 
@@ -144,11 +155,8 @@ fn shrink(layout: &Layout, database: Database, free: u64) -> Result<Database, En
 fn versions_to_drop(archive: &Archive, database: &Database, config: &Config) -> Result<RoaringBitmap, EngineError> {
     let registry = Registry::open(database)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
-    let own: BTreeMap<String, &Retention> = config
-        .sources
-        .iter()
-        .filter_map(|source| Some((source_name(source), source.retention.as_ref()?)))
-        .collect();
+    let own: BTreeMap<String, &Retention> =
+        config.sources.iter().filter_map(|source| Some((source_name(source), source.retention.as_ref()?))).collect();
     let mut dropped = RoaringBitmap::new();
     for (id, record) in registry.sources() {
         let git = match record.kind {

@@ -92,7 +92,7 @@ pub enum EngineError {
     },
     /// A tracker writes to the store that is to be collected.
     #[error(
-        "cannot collect while {holder} tracks into the store; stop it (nothing is lost), collect, and start it again: it continues"
+        "cannot collect while {holder} tracks into the store; stop it (nothing is lost), collect, and start it again: it continues. With `at_start = true` in [retention] it collects at each start by itself"
     )]
     Tracking {
         /// Who it is.

@@ -6,6 +6,7 @@
 //! tracker may stop; what is under way then is still published.
 
 use super::board::Board;
+use super::collect::drop_and_collect;
 use super::contents::AllContents;
 use super::directory::{DirectoryState, DirectoryTracker};
 use super::fetching::Fetching;
@@ -19,6 +20,7 @@ use super::{EngineError, follow};
 use crate::config::Config;
 use crate::embedders::StaticModel;
 use crate::index::apply::{CommitTarget, IndexWriter, Purpose, Target};
+use crate::index::collect::CollectParts;
 use crate::store::{Layout, StoreMemo, WriterLock};
 use crate::watch::git::GitSource;
 use dataflows::data::{DocumentPath, Epoch, FileChange, FileState, View};
@@ -104,8 +106,15 @@ impl Tracker {
         }
         let rules = Arc::new(load_rules(config.rules.as_deref())?);
         let embedder: Arc<dyn Embedder> = Arc::new(StaticModel::new());
-        let OpenStore { lock, model, database, memo, archive, lexical, vectors } =
+        let OpenStore { lock, model, database, memo, mut archive, mut lexical, mut vectors } =
             OpenStore::open(&layout, &*embedder)?;
+        if config.collects_at_start() {
+            let (layout, archive) = (&layout, &mut archive);
+            let (lexical, vectors) = (&mut lexical, &mut vectors);
+            let mut parts = CollectParts { layout, database: &database, archive, lexical, vectors };
+            let done = drop_and_collect(&mut parts, &config, &rules, &mut || !stop.is_asked())?;
+            tracing::info!("dropped {} snapshots and removed {} entries", done.dropped, done.collected.entries);
+        }
 
         let contents = AllContents::default();
         let mut registry = Registry::open(&database)?;

@@ -58,7 +58,7 @@ pub struct CollectParts<'a> {
     /// The database.
     pub database: &'a Database,
     /// The version log.
-    pub archive: &'a Archive,
+    pub archive: &'a mut Archive,
     /// The lexical index.
     pub lexical: &'a mut LexicalWriter,
     /// The vectors.
@@ -90,26 +90,35 @@ pub fn needed(archive: &Archive, layout: &Layout) -> Result<(Bitmaps, Bitmaps), 
 /// # Errors
 /// Where a part cannot be read or written; what was removed before stays so, and nothing that is needed is touched.
 pub fn collect(
-    parts: CollectParts<'_>,
+    parts: &mut CollectParts<'_>,
     cleaned_of: Option<CleanedOf<'_>>,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Collected, ApplyError> {
     let CollectParts { layout, database, archive, lexical, vectors } = parts;
     let catalogue = database.catalogue();
-    let (kept, needed) = needed(archive, layout)?;
+    let present = catalogue.ordinals()?;
+    let (kept, mut needed) = needed(archive, layout)?;
+    let missing = (&kept.entries - &present.entries).len() + (&kept.documents - &present.documents).len();
+    if missing > 0 {
+        // What rows that are lost need of the results is not known, so nothing is swept.
+        return Err(ApplyError::RowsGone { missing });
+    }
+    // A reader that is about to open holds everything that was ever dropped; what is gone already is not held.
+    needed.entries &= &present.entries;
+    needed.documents &= &present.documents;
     let mut collected = Collected { held_back: needed.entries.len() - kept.entries.len(), ..Collected::default() };
     let mut stopped = false;
     let mut go_on = || {
         stopped |= !go_on();
         !stopped
     };
-    (collected.entries, collected.documents) = remove_rows(database, &needed, &mut go_on)?;
+    (collected.entries, collected.documents) = remove_rows(database, &present, &needed, &mut go_on)?;
     let results = results(&catalogue, &needed, cleaned_of)?;
     if go_on() {
         collected.results = database.sweep(&results, &mut go_on)?;
     }
     let superfluous = lexical.held()? - &needed.entries;
-    lexical.hold_merges();
+    lexical.hold_merges(true);
     for rows in slices(&superfluous, LEXICAL_ROWS) {
         if !go_on() {
             break;
@@ -120,6 +129,7 @@ pub fn collect(
     if go_on() {
         lexical.compact(&mut go_on)?;
     }
+    lexical.hold_merges(false);
     let superfluous = vectors.held() - &needed.entries;
     if go_on() {
         let before = vectors.held().len();
@@ -151,11 +161,11 @@ pub fn estimate(
 /// Removes the rows of the catalogue that are not needed, documents with the last of them.
 fn remove_rows(
     database: &Database,
+    present: &Bitmaps,
     needed: &Bitmaps,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<(u64, u64), ApplyError> {
     let catalogue = database.catalogue();
-    let present = catalogue.ordinals()?;
     let (mut entries, mut documents) = (0, 0);
     let slices_of = |superfluous: RoaringBitmap| slices(&superfluous, TRANSACTION_ROWS);
     let of_documents = slices_of(&present.documents - &needed.documents).into_iter();
@@ -179,11 +189,7 @@ fn remove_rows(
 }
 
 /// Returns what the rows that stay need of the results.
-fn results(
-    catalogue: &Catalogue,
-    needed: &Bitmaps,
-    cleaned_of: Option<CleanedOf<'_>>,
-) -> Result<Needed, ApplyError> {
+fn results(catalogue: &Catalogue, needed: &Bitmaps, cleaned_of: Option<CleanedOf<'_>>) -> Result<Needed, ApplyError> {
     let mut results = Needed::default();
     if cleaned_of.is_some() {
         results.cleaned(std::iter::empty());

@@ -249,8 +249,7 @@ impl Catalogue {
         documents_from: u32,
     ) -> Result<u64, StoreError> {
         let (entries, documents) = (entries_from..self.next_entry()?, documents_from..self.next_document()?);
-        let (entries, documents) =
-            self.remove(to, entries.map(Ordinal::new), documents.map(Ordinal::new))?;
+        let (entries, documents) = self.remove(to, entries.map(Ordinal::new), documents.map(Ordinal::new))?;
         Ok(entries + documents)
     }
 

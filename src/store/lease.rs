@@ -54,7 +54,8 @@ impl Lease {
         for _ in 0..ATTEMPTS {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let path = folder.join(format!("{}-{moment:x}-{number}", std::process::id()));
-            let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).map_err(io("make", &path))?;
+            let file =
+                OpenOptions::new().read(true).write(true).create_new(true).open(&path).map_err(io("make", &path))?;
             file.lock().map_err(io("lock", &path))?;
             // Whoever swept may have taken it for one that was left, until it was locked.
             if file.metadata().map_err(io("look at", &path))?.nlink() > 0 {
@@ -107,7 +108,8 @@ impl Gate {
         let folder = layout.leases();
         fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
         let path = folder.join("GATE");
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(io("open", &path))?;
+        let file =
+            OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(io("open", &path))?;
         Ok((file, path))
     }
 }
@@ -178,7 +180,7 @@ mod tests {
     fn a_lease_holds_everything_until_it_says_less_and_nothing_once_it_is_gone() {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout::new(folder.path());
-        assert_eq!(leases(&layout).unwrap(), []);
+        assert!(leases(&layout).unwrap().is_empty());
         let mut first = Lease::take(&layout).unwrap();
         let mut second = Lease::take(&layout).unwrap();
         assert_eq!(leases(&layout).unwrap(), [0, 0]);

@@ -125,7 +125,8 @@ impl Sweep<'_> {
         let needed = needed.map(sorted);
         let mut superfluous = Vec::new();
         table.each(&*self.tables.read()?, |key, bytes| {
-            let stays = needed.as_ref().is_none_or(|needed| needed.binary_search_by(|known| known[..].cmp(key)).is_ok());
+            let stays =
+                needed.as_ref().is_none_or(|needed| needed.binary_search_by(|known| known[..].cmp(key)).is_ok());
             if stays {
                 look(bytes)?;
             } else {

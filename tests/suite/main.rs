@@ -17,6 +17,7 @@ mod rebuilt;
 mod receipts;
 mod refusals;
 mod remotes;
+mod retention;
 mod sources;
 mod support;
 mod whole;

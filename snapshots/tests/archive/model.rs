@@ -138,9 +138,8 @@ impl Model {
 
     /// Drops of these versions the ones that may be dropped, if there are any.
     pub(crate) fn drop(&mut self, versions: impl Iterator<Item = VersionId>) -> Option<Record> {
-        let may_go = |version: &VersionId| {
-            !self.dropped.contains(version) && self.views.values().all(|head| head != version)
-        };
+        let may_go =
+            |version: &VersionId| !self.dropped.contains(version) && self.views.values().all(|head| head != version);
         let versions: BTreeSet<VersionId> = versions.filter(may_go).collect();
         self.dropped.extend(&versions);
         let versions: RoaringBitmap = versions.into_iter().map(VersionId::get).collect();
@@ -213,21 +212,23 @@ impl Model {
             used_documents = used_documents.max(stated.changes.documents.inserted.max().map_or(0, |last| last + 1));
             let of_commit = |kept: bool| {
                 let ids = (0..).map(VersionId::new).zip(&self.versions);
-                let found = ids.filter(|(id, other)| {
-                    other.stated.commit == stated.commit && !(kept && self.dropped.contains(id))
-                });
+                let found = ids
+                    .filter(|(id, other)| other.stated.commit == stated.commit && !(kept && self.dropped.contains(id)));
                 found.map(|(id, _)| id).last()
             };
             let newest = archive.by_commit(stated.source, stated.commit);
             assert_eq!(newest, of_commit(true), "the newest kept version of a commit wins");
             assert_eq!(archive.last_of_commit(stated.source, stated.commit), of_commit(false));
-            let (found, dropped) = (archive.find_commits(&stated.commit.to_string()), archive.find_dropped(&stated.commit.to_string()));
+            let (found, dropped) =
+                (archive.find_commits(&stated.commit.to_string()), archive.find_dropped(&stated.commit.to_string()));
             assert_eq!((found.len(), dropped.len()), if newest.is_some() { (1, 0) } else { (0, 1) });
             assert_eq!(archive.is_dropped(version.id), self.dropped.contains(&version.id));
         }
-        assert!(archive.kept().map(|version| version.id).eq((0..self.versions.len() as u32)
-            .map(VersionId::new)
-            .filter(|version| !self.dropped.contains(version))));
+        assert!(
+            archive.kept().map(|version| version.id).eq((0..self.versions.len() as u32)
+                .map(VersionId::new)
+                .filter(|version| !self.dropped.contains(version)))
+        );
         assert!(archive.dropped().map(|(version, _)| version).eq(self.dropped.iter().copied()));
         assert!(archive.dropped().all(|(_, end)| end <= archive.log_bytes()));
         assert!(archive.reached().expect("every change can be read").entries.iter().eq(self.reached()));

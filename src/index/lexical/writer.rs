@@ -100,10 +100,9 @@ impl LexicalWriter {
             .num_merge_threads(1)
             .build();
         let writer = index.writer_with_options(options).map_err(failed)?;
-        let mut policy = LogMergePolicy::default();
-        policy.set_max_docs_before_merge(MAX_DOCUMENTS_TO_MERGE);
-        writer.set_merge_policy(Box::new(policy));
-        Ok(Self { writer, fields, next_ordinal })
+        let mut writer = Self { writer, fields, next_ordinal };
+        writer.hold_merges(false);
+        Ok(writer)
     }
 
     /// Returns the next ordinal that the last commit named, or 0 if there was none.
@@ -222,9 +221,14 @@ impl LexicalWriter {
         Ok(())
     }
 
-    /// Lets no merge begin by itself, so that [`Self::compact`] finds the segments that it looked up.
-    pub fn hold_merges(&mut self) {
-        self.writer.set_merge_policy(Box::new(NoMergePolicy));
+    /// Lets no merge begin by itself, so that [`Self::compact`] finds the segments that it looked up; or lets them again.
+    pub fn hold_merges(&mut self, hold: bool) {
+        if hold {
+            return self.writer.set_merge_policy(Box::new(NoMergePolicy));
+        }
+        let mut policy = LogMergePolicy::default();
+        policy.set_max_docs_before_merge(MAX_DOCUMENTS_TO_MERGE);
+        self.writer.set_merge_policy(Box::new(policy));
     }
 
     /// Waits for merges that run, and closes the index. A writer that is dropped gives them up, and loses nothing else.

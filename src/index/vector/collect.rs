@@ -12,12 +12,12 @@
 //! again, or a file whose rows are all in another, which the next writer removes. The highest number that was ever used
 //! stays in use, so that no number means two files.
 
+use super::VectorError;
 use super::files;
 use super::format;
 use super::rows::Rows;
 use super::segment::VectorSegment;
 use super::writer::{VectorWriter, open_tail};
-use super::VectorError;
 use roaring::RoaringBitmap;
 use std::fs;
 use std::sync::Arc;
@@ -107,9 +107,12 @@ impl VectorWriter {
         }
         // A file that would be written as it is stays as it is.
         let is_same = |group: &[u32]| {
-            group.len() == 1 && self.numbers.iter().position(|number| *number == group[0]).is_some_and(|at| {
-                self.segments.sealed[at].bitmap().is_disjoint(dead)
-            })
+            group.len() == 1
+                && self
+                    .numbers
+                    .iter()
+                    .position(|number| *number == group[0])
+                    .is_some_and(|at| self.segments.sealed[at].bitmap().is_disjoint(dead))
         };
         groups.retain(|group| !is_same(group));
         groups

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use tempfile::TempDir;
 
+mod collect;
 mod damage;
 
 const SHAPE: Shape = Shape { dimensions: 4, model: Fingerprint::from_words([7, 9]) };

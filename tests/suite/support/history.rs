@@ -216,18 +216,26 @@ impl History {
     }
 
     /// Says that a tracker has caught up: a view that it knew gets every first parent that its last commit does not
-    /// reach, one that is new its head.
-    pub(crate) fn synced(&mut self) {
+    /// reach, one that is new its head. Returns these commits.
+    pub(crate) fn synced(&mut self) -> BTreeSet<CommitId> {
+        let mut made = BTreeSet::new();
         for (branch, head) in &self.branches {
-            self.expected.insert(*head);
+            made.insert(*head);
             if let Some(last) = self.seen.get(branch) {
                 let reached = self.reached(*last);
                 let new: Vec<CommitId> = self.line(*head).take_while(|commit| !reached.contains(commit)).collect();
-                self.expected.extend(new);
+                made.extend(new);
             }
         }
-        self.expected.extend(self.tags.values());
+        made.extend(self.tags.values());
+        self.expected.extend(&made);
         self.seen = self.branches.clone();
+        made
+    }
+
+    /// Returns where every branch and tag stands.
+    pub(crate) fn heads(&self) -> impl Iterator<Item = CommitId> {
+        self.branches.values().chain(self.tags.values()).copied()
     }
 
     /// Returns a commit and the first parents before it.
