@@ -11,13 +11,12 @@ use crate::bitmaps::{Bitmaps, Changes};
 use crate::checkpoint::{self, Checkpoints};
 use crate::codec::{CodecError, Reader};
 use crate::error::{ArchiveError, Refusal};
-use crate::history::{History, Staging};
-use crate::identity::{CommitId, Epoch, HexPrefix, SourceId, VersionId, ViewId};
+use crate::history::{History, Staging, find};
+use crate::identity::{CommitId, Epoch, SourceId, VersionId, ViewId};
 use crate::lineage::{self, Introduced, Recent};
 use crate::log::{self, LogFile};
 use crate::ordinal::Ordinal;
 use crate::version::{NewVersion, Record, Version, ViewHead};
-use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -154,41 +153,6 @@ impl Archive {
     #[must_use]
     pub fn find_commits(&self, prefix: &str) -> Vec<(SourceId, VersionId)> {
         find(&self.history.by_commit, prefix)
-    }
-
-    /// As [`Self::find_commits`], of commits whose versions were all dropped.
-    #[must_use]
-    pub fn find_dropped(&self, prefix: &str) -> Vec<(SourceId, VersionId)> {
-        let mut found = find(&self.history.last_of_commit, prefix);
-        found.retain(|(source, version)| {
-            self.version(*version).is_some_and(|version| self.by_commit(*source, version.commit).is_none())
-        });
-        found
-    }
-
-    /// Returns the newest version that a commit has or had, dropped or not.
-    #[must_use]
-    pub fn last_of_commit(&self, source: SourceId, commit: CommitId) -> Option<VersionId> {
-        self.history.last_of_commit.get(&(source, commit)).copied()
-    }
-
-    /// Returns whether a version was dropped. Its record stays, and what it held can still be told; the entries that only
-    /// it held may be gone.
-    #[must_use]
-    pub fn is_dropped(&self, version: VersionId) -> bool {
-        self.history.dropped.contains_key(&version)
-    }
-
-    /// Returns every dropped version, with the bytes of the log up to and with the group that dropped it: whoever has
-    /// read less of the log still takes the version for one that is kept.
-    pub fn dropped(&self) -> impl Iterator<Item = (VersionId, u64)> + '_ {
-        self.history.dropped.iter().map(|(version, end)| (*version, *end))
-    }
-
-    /// Returns the first view that pointed at a version; nothing for one that was made for no view.
-    #[must_use]
-    pub fn first_view(&self, version: VersionId) -> Option<ViewId> {
-        self.history.first_views.get(&version).copied()
     }
 
     /// Returns the version that a view points at.
@@ -362,15 +326,6 @@ impl Archive {
         // What is kept is whole after every step, so a panic elsewhere does not spoil it.
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the versions of commits that begin with `prefix`.
-fn find(commits: &HashMap<(SourceId, CommitId), VersionId>, prefix: &str) -> Vec<(SourceId, VersionId)> {
-    let Some(prefix) = HexPrefix::parse(prefix) else { return Vec::new() };
-    let of_prefix = commits.iter().filter(|((_, commit), _)| commit.begins_with(&prefix));
-    let mut found: Vec<_> = of_prefix.map(|((source, _), version)| (*source, *version)).collect();
-    found.sort_unstable_by_key(|(_, version)| *version);
-    found
 }
 
 /// Checks everything of a record that needs no bitmap.

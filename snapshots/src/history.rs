@@ -8,7 +8,7 @@
 //! A version that was dropped stays where it is: later ones may be written against it, and numbers are not given out
 //! twice. It is only not found by its commit any more.
 
-use crate::identity::{CommitId, Epoch, SourceId, VersionId, ViewId};
+use crate::identity::{CommitId, Epoch, HexPrefix, SourceId, VersionId, ViewId};
 use crate::version::{Version, ViewHead};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -108,6 +108,15 @@ impl History {
     pub(crate) fn chain(&self, id: VersionId) -> Option<Chain> {
         self.chains.get(id.index()).copied()
     }
+}
+
+/// Returns the versions of commits that begin with `prefix`, in order of [`VersionId`]; none for text that is no prefix.
+pub(crate) fn find(commits: &HashMap<(SourceId, CommitId), VersionId>, prefix: &str) -> Vec<(SourceId, VersionId)> {
+    let Some(prefix) = HexPrefix::parse(prefix) else { return Vec::new() };
+    let of_prefix = commits.iter().filter(|((_, commit), _)| commit.begins_with(&prefix));
+    let mut found: Vec<_> = of_prefix.map(|((source, _), version)| (*source, *version)).collect();
+    found.sort_unstable_by_key(|(_, version)| *version);
+    found
 }
 
 /// The history with a group on top of it.

@@ -10,11 +10,47 @@
 use crate::archive::Archive;
 use crate::bitmaps::{Bitmaps, Changes, Delta};
 use crate::error::ArchiveError;
-use crate::identity::VersionId;
+use crate::history::find;
+use crate::identity::{CommitId, SourceId, VersionId, ViewId};
 use crate::version::Version;
 use roaring::RoaringBitmap;
 
 impl Archive {
+    /// As [`Self::find_commits`], of commits whose versions were all dropped.
+    #[must_use]
+    pub fn find_dropped(&self, prefix: &str) -> Vec<(SourceId, VersionId)> {
+        let mut found = find(&self.history.last_of_commit, prefix);
+        found.retain(|(source, version)| {
+            self.version(*version).is_some_and(|version| self.by_commit(*source, version.commit).is_none())
+        });
+        found
+    }
+
+    /// Returns the newest version that a commit has or had, dropped or not.
+    #[must_use]
+    pub fn last_of_commit(&self, source: SourceId, commit: CommitId) -> Option<VersionId> {
+        self.history.last_of_commit.get(&(source, commit)).copied()
+    }
+
+    /// Returns whether a version was dropped. Its record stays, and what it held can still be told; the entries that only
+    /// it held may be gone.
+    #[must_use]
+    pub fn is_dropped(&self, version: VersionId) -> bool {
+        self.history.dropped.contains_key(&version)
+    }
+
+    /// Returns every dropped version, with the bytes of the log up to and with the group that dropped it: whoever has
+    /// read less of the log still takes the version for one that is kept.
+    pub fn dropped(&self) -> impl Iterator<Item = (VersionId, u64)> + '_ {
+        self.history.dropped.iter().map(|(version, end)| (*version, *end))
+    }
+
+    /// Returns the first view that pointed at a version; nothing for one that was made for no view.
+    #[must_use]
+    pub fn first_view(&self, version: VersionId) -> Option<ViewId> {
+        self.history.first_views.get(&version).copied()
+    }
+
     /// Returns every version that was not dropped, in order of [`VersionId`].
     pub fn kept(&self) -> impl Iterator<Item = &Version> {
         self.versions().iter().filter(|version| !self.is_dropped(version.id))

@@ -13,7 +13,7 @@
 //! hard, and the next collection goes on where it ended: there is no journal. The catalogue goes first, since an entry is
 //! found by its row: were it last, an entry might come back under an ordinal whose words or vector are gone.
 //!
-//! What unfinished publishes left in the indexes goes as well. The order of writing of a publish is turned round here on
+//! What unfinished publishes left in the indexes goes as well, once the log is past its ordinals. The order of writing of a publish is turned round here on
 //! purpose: what is half removed has no row, and what has no row is not looked up.
 
 use super::apply::ApplyError;
@@ -117,9 +117,14 @@ pub fn collect(
     if go_on() {
         collected.results = database.sweep(&results, &mut go_on)?;
     }
-    let superfluous = lexical.held()? - &needed.entries;
+    // What lies beyond the log was left by a publish that did not finish: it keeps its ordinal from being given out again.
+    let superfluous = |mut held: RoaringBitmap| {
+        held.remove_range(archive.used_entries()..);
+        held - &needed.entries
+    };
+    let words = superfluous(lexical.held()?);
     lexical.hold_merges(true);
-    for rows in slices(&superfluous, LEXICAL_ROWS) {
+    for rows in slices(&words, LEXICAL_ROWS) {
         if !go_on() {
             break;
         }
@@ -130,10 +135,10 @@ pub fn collect(
         lexical.compact(&mut go_on)?;
     }
     lexical.hold_merges(false);
-    let superfluous = vectors.held() - &needed.entries;
     if go_on() {
         let before = vectors.held().len();
-        vectors.remove(&superfluous, &mut go_on)?;
+        let rows = superfluous(vectors.held().clone());
+        vectors.remove(&rows, &mut go_on)?;
         collected.vectors = before - vectors.held().len();
     }
     collected.is_complete = !stopped;
