@@ -13,6 +13,8 @@ mod dump;
 mod explain;
 mod gc;
 mod output;
+mod record;
+mod replay;
 mod search;
 mod snapshots;
 mod status;
@@ -91,6 +93,12 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// The first snapshot at which an answer fell out of the first k.
     Bisect(bisect::BisectArgs),
+    /// Record a range of commits into a file that replays anywhere.
+    Record(record::RecordArgs),
+    /// Replay a trace through the engine, compare every digest, and measure.
+    Replay(replay::ReplayArgs),
+    /// Generate a history, replay it and measure.
+    Bench(replay::BenchArgs),
     /// The whole main job on this repository's own history, nothing to prepare.
     Demo(demo::DemoArgs),
 }
@@ -123,6 +131,9 @@ pub fn main() -> ExitCode {
         Command::Status => status::run(&cli.global),
         Command::Explain(args) => explain::run(&cli.global, &args),
         Command::Bisect(args) => bisect::run(&cli.global, &args),
+        Command::Record(args) => record::run(&cli.global, &args),
+        Command::Replay(args) => replay::run(&cli.global, &args),
+        Command::Bench(args) => replay::bench(&cli.global, &args),
         Command::Demo(args) => demo::run(&cli.global, &args),
     };
     match outcome {

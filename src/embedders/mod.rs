@@ -7,8 +7,10 @@
 //! The static model is compiled in and needs no file, no network and no configuration. Where vectors are remembered
 //! and indexed is left to others.
 
+mod none;
 mod pieces;
 mod prepare;
 mod static_model;
 
+pub use none::NoModel;
 pub use static_model::StaticModel;

@@ -5,6 +5,7 @@ use crate::index::copy::CopyError;
 use crate::index::lexical::LexicalError;
 use crate::index::vector::VectorError;
 use crate::store::StoreError;
+use crate::trace::TraceError;
 use crate::watch::directory::DirectoryError;
 use crate::watch::git::GitError;
 use crate::watch::worktree::WorktreeError;
@@ -76,6 +77,15 @@ pub enum EngineError {
         source_name: String,
         /// What it is in the store.
         known: &'static str,
+    },
+    /// A trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The store was not filled from this trace.
+    #[error("the store's source {source_name} stands behind no epoch of this trace; replay it into a new folder")]
+    OtherTrace {
+        /// The name.
+        source_name: String,
     },
     /// A copy of a snapshot cannot be imported.
     #[error(transparent)]

@@ -40,6 +40,8 @@ pub(super) async fn follow(tracker: &mut Tracker) -> Result<(), EngineError> {
                 let watcher = RefWatcher::start(&git.source, *poll)?;
                 tasks.spawn(follow_refs(index, watcher, movements));
             }
+            // A trace has ended when it was looked at once.
+            Source::Trace(_) => {}
             Source::Directory(directory, _) => {
                 let Some(watcher) = directory.watcher.take() else { continue };
                 tasks.spawn(follow_files(index, directory.name.clone(), watcher, board.clone(), movements));

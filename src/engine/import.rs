@@ -49,6 +49,7 @@ pub fn import(layout: &Layout, folder: &Path, name: Option<&str>) -> Result<(Imp
     let name = name.unwrap_or(&manifest.source).to_owned();
     let kind = match manifest.kind.as_str() {
         "directory" => SourceKind::Directory,
+        "trace" => SourceKind::Trace,
         _ => SourceKind::Git,
     };
     let (commit, parent) = (manifest.commit()?, manifest.parent()?);

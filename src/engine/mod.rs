@@ -30,12 +30,14 @@ mod retention;
 mod retry;
 mod step;
 mod store;
+mod trace;
 mod tracker;
 mod transient;
 
 pub use collect::{Collection, collect, estimate};
 pub use error::EngineError;
 pub use import::{Imported, import};
-pub use open::load_rules;
+pub use open::{fingerprint, load_rules};
 pub use publisher::OnPublished;
-pub use tracker::{Stop, Tracker, TrackerOptions};
+pub use trace::TraceFeed;
+pub use tracker::{Extras, Stop, Tracker, TrackerOptions};

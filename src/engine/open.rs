@@ -30,7 +30,8 @@ use std::time::Duration;
 const POLL: Duration = Duration::from_secs(2);
 
 /// Returns the name of everything but the model that can change a version.
-pub(super) fn fingerprint(rules: &Rules) -> Fingerprint {
+#[must_use]
+pub fn fingerprint(rules: &Rules) -> Fingerprint {
     let parts = Hasher::new("version").part(&rules.fingerprint().to_bytes()).part(&lexical::fingerprint().to_bytes());
     Fingerprint::from_words(parts.finish())
 }
@@ -194,6 +195,7 @@ pub(super) type Restore = (View, Purpose, Vec<FileChange>);
 /// Returns what the graph is told first: the files of every tracked head's version.
 pub(super) fn restores(
     sources: &mut [Source],
+    registry: &mut Registry,
     archive: &Archive,
     database: &Database,
     contents: &AllContents,
@@ -202,6 +204,7 @@ pub(super) fn restores(
     let mut restores = Vec::new();
     for source in sources {
         match source {
+            Source::Trace(trace) => restores.extend(trace.restores(registry, archive, &catalogue)?),
             Source::Git(git, _) => {
                 let heads = match git.heads() {
                     // The views that are left, if any, are let go by the first plan; it also says what is wrong.

@@ -16,8 +16,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// How many epochs share one batch at the most.
-const MAX_BATCH: usize = 64;
+/// How many epochs share one batch at the most, unless a replay asks for another number.
+pub(super) const MAX_BATCH: usize = 64;
 /// How many epochs may be under way: enough to fill batches, few enough that stopping is quick.
 const MAX_OPEN: usize = 96;
 
@@ -71,6 +71,7 @@ impl Publisher {
         writer: IndexWriter,
         finished: Receiver<EpochDone>,
         on_published: OnPublished,
+        max_batch: usize,
     ) -> Result<Self, EngineError> {
         let (targets, queue) = channel();
         let open = Arc::new(Open::default());
@@ -79,7 +80,7 @@ impl Publisher {
             .name("tidemill-publish".to_owned())
             .spawn(move || {
                 let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                    publish_all(writer, &queue, &finished, on_published, &shared)
+                    publish_all(writer, &queue, &finished, on_published, &shared, max_batch)
                 }));
                 let mut state = shared.lock();
                 state.ended = true;
@@ -128,6 +129,7 @@ fn publish_all(
     finished: &Receiver<EpochDone>,
     mut on_published: OnPublished,
     open: &Open,
+    max_batch: usize,
 ) -> Result<(), ApplyError> {
     // Either end closes when the tracker stops; what is under way then was not promised to anybody.
     while let Ok(done) = finished.recv() {
@@ -136,7 +138,7 @@ fn publish_all(
         while let Some(done) = next.take() {
             let Ok(target) = targets.recv() else { return Ok(()) };
             batch.push((target, done));
-            if batch.len() < MAX_BATCH {
+            if batch.len() < max_batch {
                 next = finished.try_recv().ok();
             }
         }

@@ -12,16 +12,18 @@ use super::directory::{DirectoryState, DirectoryTracker};
 use super::fetching::Fetching;
 use super::git::GitTracker;
 use super::open::{Opened, fingerprint, load_rules, restores};
-use super::publisher::{OnPublished, Publisher};
+use super::publisher::{MAX_BATCH, OnPublished, Publisher};
 use super::recover::{Registry, departures, files_of};
 use super::step::Step;
 use super::store::OpenStore;
+use super::trace::{TraceFeed, TraceTracker};
 use super::{EngineError, follow};
 use crate::config::Config;
 use crate::embedders::StaticModel;
 use crate::index::apply::{CommitTarget, IndexWriter, Purpose, Target};
 use crate::index::collect::CollectParts;
 use crate::store::{Layout, StoreMemo, WriterLock};
+use crate::trace::TraceContents;
 use crate::watch::git::GitSource;
 use dataflows::data::{DocumentPath, Epoch, FileChange, FileState, View};
 use dataflows::embed::Embedder;
@@ -62,6 +64,19 @@ pub struct TrackerOptions {
     pub stop: Stop,
 }
 
+/// What a replay gives a tracker beside its options.
+#[derive(Default)]
+pub struct Extras {
+    /// Traces that are sources as well; they may be the only ones.
+    pub traces: Vec<TraceFeed>,
+    /// Rules in place of those of the configuration.
+    pub rules: Option<Arc<Rules>>,
+    /// A model in place of the built-in one.
+    pub embedder: Option<Arc<dyn Embedder>>,
+    /// How many epochs share one publish at the most.
+    pub max_batch: Option<usize>,
+}
+
 /// A store that is kept in step with its sources.
 pub struct Tracker {
     // In the order in which they must go: no epoch is fed any more, what is under way is published, the lock is given back.
@@ -79,10 +94,11 @@ pub struct Tracker {
     _lock: WriterLock,
 }
 
-/// A source of either kind.
+/// A source of any kind.
 pub(super) enum Source {
     Git(Box<GitTracker>, Duration),
     Directory(Box<DirectoryTracker>, Duration),
+    Trace(Box<TraceTracker>),
 }
 
 impl Tracker {
@@ -92,8 +108,16 @@ impl Tracker {
     /// Where another process writes to the store, a part of it is damaged or of another format, or a source cannot be
     /// opened. Nothing is changed then.
     pub fn open(options: TrackerOptions) -> Result<Self, EngineError> {
+        Self::open_with(options, Extras::default())
+    }
+
+    /// As [`Self::open`], with what a replay adds.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and where the store was filled from another trace.
+    pub fn open_with(options: TrackerOptions, extras: Extras) -> Result<Self, EngineError> {
         let TrackerOptions { layout, config, on_published, stop } = options;
-        if config.sources.is_empty() {
+        if config.sources.is_empty() && extras.traces.is_empty() {
             return Err(EngineError::NoSource);
         }
         // Sources first: a mistyped path must not leave an empty store behind.
@@ -104,8 +128,11 @@ impl Tracker {
                 return Err(EngineError::SameName { source_name: source.name.clone() });
             }
         }
-        let rules = Arc::new(load_rules(config.rules.as_deref())?);
-        let embedder: Arc<dyn Embedder> = Arc::new(StaticModel::new());
+        let rules = match extras.rules {
+            Some(rules) => rules,
+            None => Arc::new(load_rules(config.rules.as_deref())?),
+        };
+        let embedder: Arc<dyn Embedder> = extras.embedder.unwrap_or_else(|| Arc::new(StaticModel::new()));
         let OpenStore { lock, model, database, memo, mut archive, mut lexical, mut vectors } =
             OpenStore::open(&layout, &*embedder)?;
         if config.collects_at_start() {
@@ -129,7 +156,11 @@ impl Tracker {
         for source in opened {
             sources.extend(source.register(&mut registry, &archive, &contents, fingerprint(&rules))?);
         }
-        let restores = restores(&mut sources, &archive, &database, &contents)?;
+        for feed in extras.traces {
+            contents.add(Arc::new(TraceContents(feed.trace.clone())));
+            sources.push(Source::Trace(Box::new(TraceTracker::register(feed, &mut registry, &archive)?)));
+        }
+        let restores = restores(&mut sources, &mut registry, &archive, &database, &contents)?;
 
         let fingerprint = fingerprint(&rules);
         let writer = IndexWriter::new(database, memo.clone(), archive, lexical, vectors, fingerprint, model)?;
@@ -143,7 +174,7 @@ impl Tracker {
         };
         let mut mill = Mill::start(parts, threads)?;
         let finished = mill.finished().ok_or(EngineError::PublisherStopped)?;
-        let publisher = Publisher::start(writer, finished, on_published)?;
+        let publisher = Publisher::start(writer, finished, on_published, extras.max_batch.unwrap_or(MAX_BATCH).max(1))?;
         let mut tracker = Self {
             mill,
             publisher,
@@ -191,7 +222,7 @@ impl Tracker {
                 board: self.board.clone(),
                 stop: self.stop.clone(),
             }),
-            Source::Directory(..) => None,
+            Source::Directory(..) | Source::Trace(_) => None,
         };
         self.sources.iter().filter_map(fetching).collect()
     }
@@ -202,6 +233,7 @@ impl Tracker {
             match &self.sources[index] {
                 Source::Git(..) => self.catch_up_git(index)?,
                 Source::Directory(..) => self.scan_directory(index)?,
+                Source::Trace(_) => self.take_trace(index)?,
             }
         }
         self.publisher.settle()?;
@@ -306,6 +338,30 @@ impl Tracker {
         version.map(|version| files_of(&archive, &self.registry.catalogue(), version)).transpose()
     }
 
+    /// Feeds what is left of a trace, each epoch when it is due.
+    fn take_trace(&mut self, index: usize) -> Result<(), EngineError> {
+        loop {
+            let begun = Instant::now();
+            let Some(Source::Trace(trace)) = self.sources.get_mut(index) else { return Ok(()) };
+            let Some((record, due)) = trace.next()? else { return Ok(()) };
+            let (graph_view, purpose) = trace.purpose(&record, &mut self.registry)?;
+            let diff = begun.elapsed();
+            while let Some(left) = due.and_then(|due| due.checked_duration_since(Instant::now())) {
+                if self.stop.is_asked() {
+                    break;
+                }
+                std::thread::sleep(left.min(STOP_INTERVAL));
+            }
+            if self.stop.is_asked() {
+                return Ok(());
+            }
+            self.feed(graph_view, purpose, record.changes, due.unwrap_or(begun), diff)?;
+            if let Some(Source::Trace(trace)) = self.sources.get_mut(index) {
+                trace.took();
+            }
+        }
+    }
+
     /// Looks at the whole of a directory.
     fn scan_directory(&mut self, index: usize) -> Result<(), EngineError> {
         let begun = Instant::now();
@@ -358,5 +414,8 @@ impl Tracker {
     }
 }
 
+/// How often the wish to stop is looked for while an epoch is not due yet.
+const STOP_INTERVAL: Duration = Duration::from_millis(50);
+
 /// A head of the graph that holds nothing: for steps that only move a view.
-const NOWHERE: View = View(u32::MAX);
+pub(super) const NOWHERE: View = View(u32::MAX);

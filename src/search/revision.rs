@@ -136,7 +136,7 @@ impl Revisions {
             // An imported source that was never tracked here.
             _ if source.location.is_empty() => None,
             SourceKind::Git => GitSource::open(Path::new(OsStr::from_bytes(&source.location))).ok(),
-            SourceKind::Directory => None,
+            SourceKind::Directory | SourceKind::Trace => None,
         }
     }
 

@@ -31,6 +31,8 @@ pub enum SourceKind {
     Git,
     /// A directory.
     Directory,
+    /// A trace.
+    Trace,
 }
 
 impl SourceKind {
@@ -40,6 +42,7 @@ impl SourceKind {
         match self {
             Self::Git => "git",
             Self::Directory => "directory",
+            Self::Trace => "trace",
         }
     }
 }

@@ -5,12 +5,14 @@
 //! **Invariant:** a field keeps its name and meaning once released; new ones may come. A path is shown with replacement
 //! characters, and where it is not UTF-8 its bytes stand beside it in base64.
 
+mod replay;
 mod search;
 mod snapshots;
 mod store;
 mod track;
 mod verify;
 
+pub use replay::RecordLine;
 pub use search::{At, SearchAnswer};
 pub use snapshots::{
     BisectAnswer, BisectChange, BisectStepLine, CollectionLine, CopyLine, DiffLine, SnapshotLine, StoredBytes,

@@ -1,0 +1,167 @@
+//! `record`: a range of commits into a trace.
+//!
+//! In: a repository, or a source that is tracked, and two revisions. Out: a file that `replay` takes, anywhere.
+
+use super::output::{bytes, json_line, line};
+use super::track::stop_on_signals;
+use super::{Global, Outcome};
+use crate::embedders::StaticModel;
+use crate::engine::{self, Stop, load_rules};
+use crate::serve::wire::RecordLine;
+use crate::store::{Database, SourceKind};
+use crate::trace::About;
+use crate::trace::record::{Recording, line as line_of_commits, record};
+use crate::trace::redact::Redactor;
+use crate::watch::git::{Commit, GitSource};
+use anyhow::{Context, Result};
+use clap::Args;
+use dataflows::data::Fingerprint;
+use dataflows::embed::Embedder;
+use dataflows::rules::Rules;
+use rustc_hash::FxHashMap;
+use snapshots::{Archive, CommitId, Digest};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+#[derive(Args, Debug)]
+pub(super) struct RecordArgs {
+    /// The trace, which must not be there yet.
+    #[arg(value_name = "OUT")]
+    out: PathBuf,
+    /// A git repository, or the name of one that is tracked.
+    #[arg(long, value_name = "S")]
+    source: String,
+    /// The first commit: all of its files are the first epoch.
+    #[arg(long, value_name = "REV")]
+    from: String,
+    /// The last commit.
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    to: String,
+    /// Replace words and identifiers by pseudonyms of the same shape, paths and commits too.
+    #[arg(long)]
+    redact: bool,
+}
+
+/// Where the commits come from.
+struct Found {
+    path: PathBuf,
+    name: String,
+    /// Digests of the versions that a store has.
+    digests: FxHashMap<CommitId, Digest>,
+}
+
+/// Runs `record`.
+pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
+    let config = global.config()?;
+    let rules_text = match &config.rules {
+        Some(path) if !args.redact => {
+            std::fs::read_to_string(path).with_context(|| format!("cannot read the rules {}", path.display()))?
+        }
+        // Rules name paths and labels; the built-in ones name nobody's.
+        _ => String::new(),
+    };
+    let rules = Arc::new(if rules_text.is_empty() { Rules::built_in() } else { load_rules(config.rules.as_deref())? });
+    let model = StaticModel::new().fingerprint();
+    let fingerprint = engine::fingerprint(&rules);
+    let found = find(global, &args.source, fingerprint)?;
+    let source = GitSource::open(&found.path)?;
+    let commits = line_of_commits(&source, &args.from, &args.to)?;
+    let known = |commit: &Commit| found.digests.contains_key(&commit.id);
+    let from_store = !args.redact && commits.iter().all(known);
+    let range = match (commits.first(), commits.last()) {
+        _ if args.redact => format!("{} commits", commits.len()),
+        (Some(first), Some(last)) => format!("{}..{}", first.id, last.id),
+        _ => String::new(),
+    };
+    let about = About {
+        source: if args.redact { String::new() } else { found.name },
+        range,
+        fingerprint: fingerprint.to_bytes(),
+        model: model.to_bytes(),
+        rules: rules_text,
+        redacted: args.redact,
+        corpus: [0; 32],
+    };
+    let view = source.head_branch()?.unwrap_or_else(|| "HEAD".to_owned());
+    let redactor = if args.redact { Some(Redactor::random().context("cannot draw a key")?) } else { None };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let stop = Stop::default();
+    runtime.spawn(stop_on_signals(stop.clone()));
+    let bar = (!global.quiet && !global.json && super::output::is_terminal())
+        .then(|| indicatif::ProgressBar::new(commits.len() as u64));
+    let written = record(
+        &args.out,
+        Recording {
+            source,
+            commits,
+            view: view.trim_start_matches("refs/heads/").to_owned(),
+            about,
+            rules,
+            digests: from_store.then_some(found.digests),
+            redactor,
+            progress: &mut |epochs| {
+                if let Some(bar) = &bar {
+                    bar.set_position(epochs);
+                }
+            },
+            stop: &|| stop.is_asked(),
+        },
+    )?;
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    if global.json {
+        json_line(&RecordLine::new(&written, from_store, args.redact))?;
+    } else {
+        let whence = if from_store { "taken from the store" } else { "computed from the trees" };
+        line(format!(
+            "{}: {} epochs, {} contents of {}, {} packed; digests {whence}",
+            args.out.display(),
+            written.epochs,
+            written.contents,
+            bytes(written.content_bytes),
+            bytes(written.bytes)
+        ))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Finds a repository by its path, or by the name under which the store tracks it.
+fn find(global: &Global, source: &str, fingerprint: Fingerprint) -> Result<Found> {
+    let layout = global.layout();
+    let path = Path::new(source);
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let name = name.strip_suffix(".git").filter(|name| !name.is_empty()).unwrap_or(&name).to_owned();
+    let mut found = Found { path: path.to_owned(), name, digests: FxHashMap::default() };
+    if layout.check().is_err() {
+        return Ok(found);
+    }
+    let database = Database::open_reader(&layout)?;
+    let sources = database.catalogue().sources()?;
+    let canonical = path.canonicalize().ok();
+    let here = |location: &[u8]| canonical.as_ref().is_some_and(|path| path.as_os_str().as_bytes() == location);
+    let tracked = sources.iter().find(|(_, record)| record.name == source || here(&record.location));
+    let Some((id, record)) = tracked else { return Ok(found) };
+    anyhow::ensure!(
+        record.kind == SourceKind::Git,
+        "{source} is a {} and has no commits to record; name a git repository",
+        record.kind.as_str()
+    );
+    if !path.exists() {
+        found.path = PathBuf::from(OsStr::from_bytes(&record.location));
+    }
+    found.name.clone_from(&record.name);
+    let archive = Archive::open_reader(&layout.versions())?;
+    for version in archive.versions().iter().filter(|version| version.source == *id) {
+        if version.fingerprint == fingerprint.to_bytes() {
+            found.digests.insert(version.commit, version.digest);
+        }
+    }
+    Ok(found)
+}

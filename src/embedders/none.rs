@@ -1,0 +1,33 @@
+//! No model: every text goes without a vector, so that a replay shows what the model costs.
+//!
+//! In: texts. Out: nothing for each. **Invariant:** its fingerprint is that of no model, so a store that was filled with it
+//! is never searched by vectors.
+
+use dataflows::data::{Fingerprint, Hasher};
+use dataflows::embed::{EmbedError, Embedder, Vector};
+
+/// The embedder that knows no word.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoModel;
+
+impl Embedder for NoModel {
+    fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::from_words(Hasher::new("embedder").part(b"none").finish())
+    }
+
+    fn dimensions(&self) -> usize {
+        1
+    }
+
+    fn name(&self) -> &str {
+        "none"
+    }
+
+    fn embed_documents(&self, texts: &[&str]) -> Result<Vec<Option<Vector>>, EmbedError> {
+        Ok(vec![None; texts.len()])
+    }
+
+    fn embed_query(&self, _text: &str) -> Result<Option<Vec<f32>>, EmbedError> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,57 @@
+//! One epoch as it was measured, and the readings of the process beside it.
+//!
+//! In: published versions, the kernel's figures. Out: samples. **Invariant:** taking a sample costs microseconds and no
+//! disk, so measuring does not change what is measured.
+
+use snapshots::{CommitId, Digest};
+
+/// What one epoch took.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// Its number in the trace, from 0.
+    pub number: usize,
+    /// The commit that it led to.
+    pub commit: CommitId,
+    /// Seconds from the start of the replay until it was published.
+    pub at: f64,
+    /// Milliseconds from the moment it was fed, or due, until it was published.
+    pub latency: f64,
+    /// Files that came, changed or went.
+    pub paths: u64,
+    /// Bytes of the contents that it named for the first time.
+    pub bytes: u64,
+    /// Milliseconds of diff, clean, chunk, embed and apply.
+    pub stages: [f64; 5],
+    /// Calls of clean, chunk and embed.
+    pub calls: [u64; 3],
+    /// Inputs that the memo answered.
+    pub hits: u64,
+    /// Entries that came and that went.
+    pub moved: [u64; 2],
+    /// The digest that came out.
+    pub digest: Digest,
+    /// Resident memory in bytes when it was published.
+    pub memory: u64,
+}
+
+impl Sample {
+    /// Returns the milliseconds that all stages took for it, summed over threads.
+    #[must_use]
+    pub fn cost(&self) -> f64 {
+        self.stages.iter().sum()
+    }
+}
+
+/// Returns the bytes of this process that are in memory.
+pub(super) fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    // Pages of 4 KiB on the one platform that is supported (`proc(5)`, statm).
+    text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
+}
+
+/// Returns the bytes that this process has caused to be written to disks.
+pub(super) fn written() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+    line.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
+}
