@@ -9,6 +9,8 @@
 //!             moved         ▲            │                     │
 //!                           └── store ◄──┴──── results, catalogue, receipts
 //!
+//!  trace: histories recorded or generated       replay: a trace through the engine, and what it took
+//!
 //!  search ──► index (views of any version) + store          serve, cli ──► what people and scripts see
 //! ```
 //!

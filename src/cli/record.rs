@@ -3,15 +3,17 @@
 //! In: a repository, or a source that is tracked, and two revisions. Out: a file that `replay` takes, anywhere.
 
 use super::output::{bytes, json_line, line};
-use super::track::stop_on_signals;
+use super::track::{Report, stop_on_signals, track_with};
 use super::{Global, Outcome};
+use crate::config::{Config, SourceConfig};
 use crate::embedders::StaticModel;
 use crate::engine::{self, Stop, load_rules};
 use crate::serve::wire::RecordLine;
 use crate::store::{Database, SourceKind};
-use crate::trace::About;
+use crate::trace::live::LiveRecorder;
 use crate::trace::record::{Recording, line as line_of_commits, record};
 use crate::trace::redact::Redactor;
+use crate::trace::{About, Written};
 use crate::watch::git::{Commit, GitSource};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -30,15 +32,21 @@ pub(super) struct RecordArgs {
     /// The trace, which must not be there yet.
     #[arg(value_name = "OUT")]
     out: PathBuf,
-    /// A git repository, or the name of one that is tracked.
+    /// A git repository, or the name of one that is tracked; with --live also a directory, as `dir:PATH`.
     #[arg(long, value_name = "S")]
     source: String,
     /// The first commit: all of its files are the first epoch.
-    #[arg(long, value_name = "REV")]
-    from: String,
+    #[arg(long, value_name = "REV", required_unless_present = "live")]
+    from: Option<String>,
     /// The last commit.
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     to: String,
+    /// Track the source as `track` does, and record what arrives, when it arrives, until interrupted.
+    #[arg(long, conflicts_with_all = ["from", "to", "redact"])]
+    live: bool,
+    /// With --live: branches and tags that are views; the branch that HEAD names by default.
+    #[arg(long = "ref", value_name = "GLOB", requires = "live")]
+    refs: Vec<String>,
     /// Replace words and identifiers by pseudonyms of the same shape, paths and commits too.
     #[arg(long)]
     redact: bool,
@@ -65,9 +73,12 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
     let rules = Arc::new(if rules_text.is_empty() { Rules::built_in() } else { load_rules(config.rules.as_deref())? });
     let model = StaticModel::new().fingerprint();
     let fingerprint = engine::fingerprint(&rules);
+    if args.live {
+        return live(global, args, config, rules, rules_text);
+    }
     let found = find(global, &args.source, fingerprint)?;
     let source = GitSource::open(&found.path)?;
-    let commits = line_of_commits(&source, &args.from, &args.to)?;
+    let commits = line_of_commits(&source, args.from.as_deref().unwrap_or("HEAD"), &args.to)?;
     let known = |commit: &Commit| found.digests.contains_key(&commit.id);
     let from_store = !args.redact && commits.iter().all(known);
     let range = match (commits.first(), commits.last()) {
@@ -78,7 +89,7 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
     let about = About {
         source: if args.redact { String::new() } else { found.name },
         range,
-        fingerprint: fingerprint.to_bytes(),
+        fingerprint: rules.fingerprint().to_bytes(),
         model: model.to_bytes(),
         rules: rules_text,
         redacted: args.redact,
@@ -116,10 +127,20 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
+    let whence = if from_store { "store" } else { "trees" };
+    show(global, args, &written, whence)
+}
+
+/// Says what was written.
+fn show(global: &Global, args: &RecordArgs, written: &Written, whence: &'static str) -> Result<Outcome> {
     if global.json {
-        json_line(&RecordLine::new(&written, from_store, args.redact))?;
+        json_line(&RecordLine::new(written, whence, args.redact))?;
     } else {
-        let whence = if from_store { "taken from the store" } else { "computed from the trees" };
+        let whence = match whence {
+            "store" => "taken from the store",
+            "tracker" => "those that were published",
+            _ => "computed from the trees",
+        };
         line(format!(
             "{}: {} epochs, {} contents of {}, {} packed; digests {whence}",
             args.out.display(),
@@ -130,6 +151,28 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
         ))?;
     }
     Ok(Outcome::Done)
+}
+
+/// Tracks a source and records what arrives.
+fn live(global: &Global, args: &RecordArgs, config: Config, rules: Arc<Rules>, rules_text: String) -> Result<Outcome> {
+    let source = SourceConfig { path: args.source.clone(), refs: args.refs.clone(), ..SourceConfig::default() };
+    let config = Config { sources: vec![source], is_complete: false, ..config };
+    let about = About {
+        source: args.source.trim_start_matches("dir:").rsplit('/').next().unwrap_or_default().to_owned(),
+        range: "live".to_owned(),
+        fingerprint: rules.fingerprint().to_bytes(),
+        model: StaticModel::new().fingerprint().to_bytes(),
+        rules: rules_text,
+        redacted: false,
+        corpus: [0; 32],
+    };
+    let recorder = LiveRecorder::begin(&args.out, about, rules)?;
+    let report = Report::new(global, false);
+    let tracked = track_with(global.layout(), config, report.clone(), false, Some(recorder.clone()));
+    report.finish();
+    let written = recorder.finish()?;
+    tracked?;
+    written.map_or(Ok(Outcome::Done), |written| show(global, args, &written, "tracker"))
 }
 
 /// Finds a repository by its path, or by the name under which the store tracks it.

@@ -169,6 +169,12 @@ fn of_file(global: &Global, path: &Path, args: &KnobArgs) -> Result<Outcome> {
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
+    if report.proof.other_rules {
+        tracing::warn!(
+            "the trace {} was recorded under rules that this build does not have; its digests were not compared",
+            path.display()
+        );
+    }
     if let Some(file) = &args.html {
         std::fs::write(file, page(&report)).with_context(|| format!("cannot write {}", file.display()))?;
     }

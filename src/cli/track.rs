@@ -5,10 +5,11 @@
 use super::output::{self, json_line, line, short};
 use super::{Global, Outcome};
 use crate::config::{Backfill, SourceConfig};
-use crate::engine::{OnPublished, Stop, Tracker, TrackerOptions};
+use crate::engine::{Extras, OnPublished, Stop, Tracker, TrackerOptions};
 use crate::index::apply::Published;
 use crate::serve::wire::{EpochLine, Summary, SummaryLine};
 use crate::store::Layout;
+use crate::trace::live::LiveRecorder;
 use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -96,6 +97,17 @@ pub(super) fn run(global: &Global, args: TrackArgs) -> Result<Outcome> {
 
 /// Tracks until all is caught up, or until interrupted; returns what it took.
 pub(super) fn track(layout: Layout, config: crate::config::Config, report: Report, once: bool) -> Result<Summary> {
+    track_with(layout, config, report, once, None)
+}
+
+/// As [`track`], recording what arrives.
+pub(super) fn track_with(
+    layout: Layout,
+    config: crate::config::Config,
+    report: Report,
+    once: bool,
+    recorder: Option<LiveRecorder>,
+) -> Result<Summary> {
     let started = Instant::now();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -104,10 +116,18 @@ pub(super) fn track(layout: Layout, config: crate::config::Config, report: Repor
         .context("cannot start the runtime")?;
     let stop = Stop::default();
     runtime.spawn(stop_on_signals(stop.clone()));
-    let on_published = report.on_published();
+    let mut print = report.on_published();
+    let told = recorder.clone();
+    let on_published: OnPublished = Box::new(move |published| {
+        if let Some(recorder) = &told {
+            recorder.published(published.version.commit, published.version.digest);
+        }
+        print(published);
+    });
     let options = TrackerOptions { layout, config, on_published, stop };
+    let extras = Extras { recorder, ..Extras::default() };
     runtime.block_on(async {
-        let mut tracker = tokio::task::block_in_place(|| Tracker::open(options))?;
+        let mut tracker = tokio::task::block_in_place(|| Tracker::open_with(options, extras))?;
         if once {
             tokio::task::block_in_place(|| tracker.catch_up())?
         } else {

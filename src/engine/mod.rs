@@ -25,6 +25,7 @@ mod git;
 mod import;
 mod open;
 mod publisher;
+mod recording;
 mod recover;
 mod retention;
 mod retry;

@@ -93,6 +93,11 @@ impl Registry {
         others.flat_map(|id| self.views_of(id).map(|(view, _)| view)).collect()
     }
 
+    /// Returns what a view is called.
+    pub(super) fn view_name(&self, view: ViewId) -> Option<String> {
+        self.views.iter().find(|(id, _)| *id == view).map(|(_, record)| record.name.clone())
+    }
+
     /// Returns the views of a source.
     pub(super) fn views_of(&self, source: SourceId) -> impl Iterator<Item = (ViewId, &str)> {
         self.views.iter().filter(move |(_, view)| view.source == source).map(|(id, view)| (*id, view.name.as_str()))

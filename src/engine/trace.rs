@@ -115,13 +115,7 @@ impl TraceTracker {
             let Some(version) = archive.by_commit(self.id, *commit) else { continue };
             let Some(known) = archive.version(version) else { continue };
             let view = head.as_deref().map(|name| registry.view(self.id, name)).transpose()?;
-            let again = CommitTarget {
-                source: self.id,
-                commit: *commit,
-                parent: known.parent,
-                time: known.time,
-                view,
-            };
+            let again = CommitTarget { source: self.id, commit: *commit, parent: known.parent, time: known.time, view };
             let graph_view = view.map_or(self.passing(), |view| View(view.get()));
             let files = arrivals(files_of(archive, catalogue, version)?);
             restores.push((graph_view, Purpose::Restore { version, again }, files));
@@ -146,9 +140,10 @@ impl TraceTracker {
         Ok(Some((record, due)))
     }
 
-    /// Notes that the epoch was fed.
-    pub(super) const fn took(&mut self) {
+    /// Notes that the epoch was fed; returns whether it was the first of the trace.
+    pub(super) const fn took(&mut self) -> bool {
         self.next += 1;
+        self.next == 1
     }
 
     /// Returns the head of the graph that an epoch moves, and what it stands for.

@@ -24,6 +24,7 @@ use crate::index::apply::{CommitTarget, IndexWriter, Purpose, Target};
 use crate::index::collect::CollectParts;
 use crate::store::{Layout, StoreMemo, WriterLock};
 use crate::trace::TraceContents;
+use crate::trace::live::LiveRecorder;
 use crate::watch::git::GitSource;
 use dataflows::data::{DocumentPath, Epoch, FileChange, FileState, View};
 use dataflows::embed::Embedder;
@@ -75,6 +76,8 @@ pub struct Extras {
     pub embedder: Option<Arc<dyn Embedder>>,
     /// How many epochs share one publish at the most.
     pub max_batch: Option<usize>,
+    /// Records what arrives.
+    pub recorder: Option<LiveRecorder>,
 }
 
 /// A store that is kept in step with its sources.
@@ -82,7 +85,7 @@ pub struct Tracker {
     // In the order in which they must go: no epoch is fed any more, what is under way is published, the lock is given back.
     mill: Mill,
     pub(super) publisher: Publisher,
-    registry: Registry,
+    pub(super) registry: Registry,
     pub(super) memo: StoreMemo,
     pub(super) contents: AllContents,
     pub(super) rules: Arc<Rules>,
@@ -90,6 +93,7 @@ pub struct Tracker {
     pub(super) sources: Vec<Source>,
     pub(super) stop: Stop,
     pub(super) board: Board,
+    pub(super) recorder: Option<LiveRecorder>,
     next_epoch: u64,
     _lock: WriterLock,
 }
@@ -186,6 +190,7 @@ impl Tracker {
             sources,
             stop,
             board: Board::new(),
+            recorder: extras.recorder,
             next_epoch: 1,
             _lock: lock,
         };
@@ -356,8 +361,10 @@ impl Tracker {
                 return Ok(());
             }
             self.feed(graph_view, purpose, record.changes, due.unwrap_or(begun), diff)?;
-            if let Some(Source::Trace(trace)) = self.sources.get_mut(index) {
-                trace.took();
+            let Some(Source::Trace(trace)) = self.sources.get_mut(index) else { return Ok(()) };
+            if trace.took() {
+                // The first load is published before anything follows, so that both can be measured apart.
+                self.publisher.settle()?;
             }
         }
     }
@@ -402,6 +409,7 @@ impl Tracker {
         begun: Instant,
         diff: Duration,
     ) -> Result<(), EngineError> {
+        self.record(graph_view, &purpose, &changes)?;
         self.publisher.announce(Target { graph_view, purpose, begun, diff })?;
         self.mill.feed(Epoch(self.next_epoch), graph_view, changes)?;
         self.next_epoch += 1;

@@ -24,8 +24,8 @@ mod work;
 
 pub use page::page;
 pub use report::{
-    AgainstRebuild, Differing, FirstLoad, Histogram, ProofReport, Ratio, RebuildRow, Report, Setting, StageTimes, TraceFacts,
-    Trend, WorkReport,
+    AgainstRebuild, Differing, FirstLoad, Histogram, ProofReport, Ratio, RebuildRow, Report, Setting, StageTimes,
+    TraceFacts, Trend, WorkReport,
 };
 pub use run::{Knobs, Model, replay};
 pub use sample::Sample;

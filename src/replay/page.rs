@@ -47,25 +47,39 @@ pub fn page(report: &Report) -> String {
 
 fn plots(report: &Report) -> Vec<String> {
     let commits: Vec<&Sample> = report.samples.iter().filter(|sample| sample.number > 0).collect();
-    let points = |x: fn(&Sample) -> f64, y: fn(&Sample) -> f64| commits.iter().map(|s| (x(s), y(s))).collect::<Vec<_>>();
+    let points =
+        |x: fn(&Sample) -> f64, y: fn(&Sample) -> f64| commits.iter().map(|s| (x(s), y(s))).collect::<Vec<_>>();
     let number = |sample: &Sample| sample.number as f64;
     let megabytes = |sample: &Sample| sample.bytes as f64 / 1e6;
     let most = commits.iter().map(|sample| megabytes(sample)).fold(0.0, f64::max);
-    let fit = report.trend.map(|trend| {
-        [(0.0, trend.base_ms.max(0.0)), (most, trend.base_ms + trend.ms_per_megabyte * most)]
-    });
+    let fit =
+        report.trend.map(|trend| [(0.0, trend.base_ms.max(0.0)), (most, trend.base_ms + trend.ms_per_megabyte * most)]);
     let plot = |title, x, y, points, joined, fit| Plot { title, x, y, points, joined, fit }.svg();
     let cost = |sample: &Sample| sample.cost();
     let stages = report.stages_ms.named().map(|(name, time)| (name.to_owned(), time));
     vec![
         plot("Cost of a commit by its number", "epoch", "ms, summed over threads", points(number, cost), false, None),
-        plot("Cost of a commit by its size", "MB of new contents", "ms, summed over threads", points(megabytes, cost), false, fit),
+        plot(
+            "Cost of a commit by its size",
+            "MB of new contents",
+            "ms, summed over threads",
+            points(megabytes, cost),
+            false,
+            fit,
+        ),
         plot("Latency by epoch", "epoch", "ms", points(number, |sample| sample.latency), false, None),
         bars("Latencies", "commits", &histogram(&commits)),
         bars("Time by stage", "ms, summed over threads", &stages),
         plot("Epochs over time", "s", "epochs", points(|sample| sample.at, number), true, None),
         plot("Resident memory over time", "s", "MB", points(|sample| sample.at, |s| s.memory as f64 / 1e6), true, None),
-        plot("Entries moved by epoch", "epoch", "entries", points(number, |s| (s.moved[0] + s.moved[1]) as f64), false, None),
+        plot(
+            "Entries moved by epoch",
+            "epoch",
+            "entries",
+            points(number, |s| (s.moved[0] + s.moved[1]) as f64),
+            false,
+            None,
+        ),
     ]
 }
 
@@ -124,7 +138,11 @@ impl Report {
         row("entries moved", format!("+{} -{}", self.entries_moved[0], self.entries_moved[1]));
         if let Some(latency) = self.latency_ms {
             row(
-                if self.is_paced() { "latency from due to published" } else { "latency from fed to published, queue included" },
+                if self.is_paced() {
+                    "latency from due to published"
+                } else {
+                    "latency from fed to published, queue included"
+                },
                 format!(
                     "p50 {:.1} ms, p90 {:.1}, p95 {:.1}, p99 {:.1}, max {:.1}",
                     latency.p50, latency.p90, latency.p95, latency.p99, latency.max
@@ -147,7 +165,10 @@ impl Report {
         }
         row("answers from the memo", self.cache_hits.to_string());
         row("written", format!("{}; the store takes {}", mb(self.written_bytes), mb(self.store_bytes)));
-        row("resident memory", format!("{} at the most, {} at the end", mb(self.memory_bytes[0]), mb(self.memory_bytes[1])));
+        row(
+            "resident memory",
+            format!("{} at the most, {} at the end", mb(self.memory_bytes[0]), mb(self.memory_bytes[1])),
+        );
         if let Some(trend) = self.trend {
             row(
                 "cost by size",

@@ -40,9 +40,7 @@ impl Plot<'_> {
         let most = |figure: fn(&(f64, f64)) -> f64| points.iter().map(figure).fold(0.0, f64::max);
         let (end_x, end_y) = (ceiling(most(|point| point.0)), ceiling(most(|point| point.1)));
         let (wide, high) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
-        let place = |(x, y): (f64, f64)| {
-            (LEFT + x / end_x * wide, TOP + high - (y / end_y).clamp(0.0, 1.0) * high)
-        };
+        let place = |(x, y): (f64, f64)| (LEFT + x / end_x * wide, TOP + high - (y / end_y).clamp(0.0, 1.0) * high);
         let mut svg = open(self.title);
         axes(&mut svg, self.x, self.y, end_x, end_y);
         if self.joined {

@@ -64,7 +64,7 @@ fn rebuild(
         traces: vec![feed],
         rules: Some(rules.clone()),
         embedder: Some(knobs.model.embedder()),
-        max_batch: None,
+        ..Extras::default()
     };
     let started = Instant::now();
     let mut tracker = Tracker::open_with(options, extras)?;

@@ -125,6 +125,8 @@ pub struct ProofReport {
     pub computed: u64,
     /// Epochs of the trace that were not replayed: the store had them, or the replay was stopped.
     pub left_out: u64,
+    /// Whether the trace was recorded under other rules than this build's, so that no recorded digest was compared.
+    pub other_rules: bool,
     /// How many differ.
     pub differ: u64,
     /// The first of those.
@@ -408,7 +410,8 @@ impl Setting {
 
 impl ProofReport {
     fn of(expected: &[Expected], samples: &[Sample], proof: Option<&Proof>) -> Self {
-        let mut report = Self { left_out: (expected.len() - samples.len().min(expected.len())) as u64, ..Self::default() };
+        let mut report =
+            Self { left_out: (expected.len() - samples.len().min(expected.len())) as u64, ..Self::default() };
         let mut recorded = expected.iter();
         for sample in samples {
             let step = recorded.find(|step| step.number == sample.number);
@@ -419,7 +422,9 @@ impl ProofReport {
             report.recorded += u64::from(against[0].1.is_some());
             report.computed += u64::from(against[1].1.is_some());
             report.compared += u64::from(against.iter().any(|(_, digest)| digest.is_some()));
-            let wrong = against.into_iter().find_map(|(against, digest)| Some((against, digest?)).filter(|d| d.1 != sample.digest));
+            let wrong = against
+                .into_iter()
+                .find_map(|(against, digest)| Some((against, digest?)).filter(|d| d.1 != sample.digest));
             if let Some((against, digest)) = wrong {
                 report.differ += 1;
                 if report.differing.len() < NAMED {

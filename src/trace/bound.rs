@@ -15,9 +15,7 @@ use crate::watch::{Content, Contents, FileMode, FileState};
 use dataflows::chunk::{TextChunk, chunk};
 use dataflows::clean::clean;
 use dataflows::code::{is_manifest, module_name};
-use dataflows::data::{
-    Chunk, ChunkingId, DocumentId, DocumentPath, EmbedId, EntryId, FileChange, TextHash, place,
-};
+use dataflows::data::{Chunk, ChunkingId, DocumentId, DocumentPath, EmbedId, EntryId, FileChange, TextHash, place};
 use dataflows::rules::{Rule, Rules};
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -97,7 +97,9 @@ pub enum TraceError {
         path: PathBuf,
     },
     /// The range of commits is empty or no line.
-    #[error("{from} is no first parent of {to}, or of one before it; `git log --first-parent {to}` lists those that are")]
+    #[error(
+        "{from} is no first parent of {to}, or of one before it; `git log --first-parent {to}` lists those that are"
+    )]
     NoLine {
         /// The first commit.
         from: String,
@@ -123,7 +125,7 @@ pub struct About {
     pub source: String,
     /// What was recorded, in words: a range of commits, or a scenario with its seed.
     pub range: String,
-    /// The fingerprint of the rules and the analyzer for which the digests hold.
+    /// The fingerprint of the rules for which the digests hold, or zeros where there are none.
     pub fingerprint: [u8; 16],
     /// The fingerprint of the built-in model where it was recorded.
     pub model: [u8; 16],

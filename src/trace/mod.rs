@@ -5,6 +5,7 @@
 //!
 //! ```text
 //!  git range, tracked source ─► record ─► (redact) ─► write ─► FILE.tmtrace
+//!  a source that is followed ─► live ───────────────►┤
 //!  scenario, seed            ─► generate ────────────►┘            │
 //!                                                                  ▼ read, every sum checked first
 //!                        bound: what it must cost at least ◄── epochs, contents ──► a source of the engine
@@ -16,12 +17,13 @@
 //! to its last whole epoch, and is read up to there. A byte that is not what was written is found before anything is
 //! replayed, and named.
 //!
-//! Read `format` (the layout), then `write`, `read`, [`record`], [`redact`](mod@redact) and [`bound`]. How a trace
+//! Read `format` (the layout), then `write`, `read`, [`record`], [`live`], [`redact`](mod@redact) and [`bound`]. How a trace
 //! is run through the engine is left to `replay`.
 
 pub mod bound;
 mod format;
 pub mod generate;
+pub mod live;
 mod read;
 pub mod record;
 pub mod redact;

@@ -90,7 +90,8 @@ pub fn record(path: &Path, recording: Recording<'_>) -> Result<Written, TraceErr
                     state.content = *known;
                     continue;
                 }
-                let stored = stored(&contents, state.content, most, &change.path, &rules);
+                let read = |id| contents.read(id, most).map_err(|error| error.to_string());
+                let stored = stored(read, state.content, &change.path, &rules);
                 let (id, stored) = match &mut redactor {
                     Some(redactor) => redactor.content(state.content, stored),
                     None => (state.content, stored),
@@ -148,9 +149,14 @@ fn settled(mut changes: Vec<FileChange>) -> Vec<FileChange> {
     changes
 }
 
-/// Returns what the source answers for a content, as far as anybody will ask.
-fn stored(contents: &dyn Contents, id: ContentId, most: u64, path: &DocumentPath, rules: &Rules) -> Stored {
-    match contents.read(id, most) {
+/// Returns what a source answers for a content, as far as anybody will ask.
+pub(super) fn stored(
+    read: impl Fn(ContentId) -> Result<Content, String>,
+    id: ContentId,
+    path: &DocumentPath,
+    rules: &Rules,
+) -> Stored {
+    match read(id) {
         Ok(Content::Bytes(bytes)) => {
             let rule = rules.rule(rules.for_path(path));
             let head = &bytes[..bytes.len().min(BINARY_HEAD)];
@@ -163,7 +169,7 @@ fn stored(contents: &dyn Contents, id: ContentId, most: u64, path: &DocumentPath
         }
         Ok(Content::TooLarge(size)) => Stored::TooLarge(size),
         Ok(Content::Absent(reason)) => Stored::Absent(reason),
-        Err(error) => Stored::Missing(error.to_string()),
+        Err(reason) => Stored::Missing(reason),
     }
 }
 

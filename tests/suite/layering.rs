@@ -8,8 +8,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The product, in the order in which data flows (`src/lib.rs` draws it).
-const PRODUCT: [&str; 11] =
-    ["config", "telemetry", "watch", "store", "embedders", "index", "engine", "search", "serve", "cli", "main"];
+const PRODUCT: [&str; 13] = [
+    "config",
+    "telemetry",
+    "watch",
+    "trace",
+    "store",
+    "embedders",
+    "index",
+    "engine",
+    "replay",
+    "search",
+    "serve",
+    "cli",
+    "main",
+];
 /// The middle, from values to the yardstick.
 const DATAFLOWS: [&str; 12] =
     ["data", "embed", "memo", "rules", "clean", "code", "chunk", "work", "stage", "graph", "run", "reference"];

@@ -20,4 +20,5 @@ mod remotes;
 mod retention;
 mod sources;
 mod support;
+mod traces;
 mod whole;

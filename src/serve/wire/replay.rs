@@ -11,7 +11,7 @@ pub struct RecordLine {
     content_bytes: u64,
     bytes: u64,
     corpus: String,
-    /// `store` or `trees`.
+    /// `store`, `tracker` or `trees`.
     digests: &'static str,
     redacted: bool,
 }
@@ -19,14 +19,14 @@ pub struct RecordLine {
 impl RecordLine {
     /// Returns the line of a trace that was written.
     #[must_use]
-    pub fn new(written: &Written, from_store: bool, redacted: bool) -> Self {
+    pub fn new(written: &Written, digests: &'static str, redacted: bool) -> Self {
         Self {
             epochs: written.epochs,
             contents: written.contents,
             content_bytes: written.content_bytes,
             bytes: written.bytes,
             corpus: written.corpus.iter().map(|byte| format!("{byte:02x}")).collect(),
-            digests: if from_store { "store" } else { "trees" },
+            digests,
             redacted,
         }
     }

@@ -86,7 +86,9 @@ impl FromStr for Scenario {
 
     fn from_str(name: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|scenario| scenario.as_str() == name);
-        known.ok_or_else(|| format!("there is no scenario `{name}`; there are {}", Self::ALL.map(Self::as_str).join(", ")))
+        known.ok_or_else(|| {
+            format!("there is no scenario `{name}`; there are {}", Self::ALL.map(Self::as_str).join(", "))
+        })
     }
 }
 
@@ -304,7 +306,8 @@ impl Story {
 
     fn leave(&mut self, view: &str) -> Result<(), TraceError> {
         let head = self.heads.remove(view).unwrap_or_default();
-        let gone = head.files.into_iter().map(|(path, (_, state))| FileChange { path, before: Some(state), after: None });
+        let gone =
+            head.files.into_iter().map(|(path, (_, state))| FileChange { path, before: Some(state), after: None });
         let step = TraceStep::Leave { view: Some(view.to_owned()) };
         self.write(step, gone.collect())
     }

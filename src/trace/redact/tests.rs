@@ -21,7 +21,17 @@ fn words_go_and_shapes_stay() {
     }
     assert_eq!(redacted.chars().count(), CODE.chars().count(), "{redacted}");
     let shape = |text: &str| -> String {
-        text.chars().map(|c| if c.is_uppercase() { 'A' } else if c == '\n' { c } else { ' ' }).collect()
+        text.chars()
+            .map(|c| {
+                if c.is_uppercase() {
+                    'A'
+                } else if c == '\n' {
+                    c
+                } else {
+                    ' '
+                }
+            })
+            .collect()
     };
     let hex = |text: &str| text.replace("0xDEADBEEF", "").replace(&redacted[redacted.find("0x").unwrap()..][..10], "");
     assert_eq!(shape(&hex(&redacted)), shape(&hex(CODE)));
@@ -34,7 +44,8 @@ fn a_word_has_one_pseudonym_wherever_it_stands_and_two_words_have_two() {
     let snake = redactor.text("spawn_camera");
     assert_eq!(camel.to_lowercase(), snake.replace('_', ""));
     assert_eq!(redactor.text("SPAWN"), snake.split('_').next().unwrap().to_uppercase());
-    let words: Vec<String> = (0..20_000).map(|n| format!("w{}", char::from(b'a' + n as u8 % 26)) + &letters(n)).collect();
+    let words: Vec<String> =
+        (0..20_000).map(|n| format!("w{}", char::from(b'a' + n as u8 % 26)) + &letters(n)).collect();
     let pseudonyms: BTreeSet<String> = words.iter().map(|word| redactor.text(word)).collect();
     let distinct: BTreeSet<&String> = words.iter().collect();
     assert_eq!(pseudonyms.len(), distinct.len());

@@ -1,0 +1,165 @@
+//! Recording while a source is followed: what arrives, when it arrives, and the digest once it is published.
+//!
+//! In: from the engine, every step before it is fed, and every version that was published. Out: a trace, epoch by epoch.
+//!
+//! ```text
+//!  feeding thread ─ announce: contents, then the step without a digest ─► waiting ─► epochs, in order
+//!  publishing thread ─ published: the digest ────────────────────────────►┘
+//! ```
+//!
+//! **Invariant:** contents are read before the graph may ask for them, and an epoch is written once its digest is known. From
+//! the first content on that could not be read, no digest is written any more: the graph may have read it, or may yet. What is
+//! not published when the recording ends is not in the trace.
+
+use super::format::{About, EpochRecord, MAX_CONTENT_BYTES, Stored, TraceError, TraceStep};
+use super::record::stored;
+use super::write::{TraceWriter, Written};
+use crate::watch::Content;
+use dataflows::data::{ContentId, FileChange, FileMode};
+use dataflows::rules::Rules;
+use snapshots::{CommitId, Digest};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// A trace that is written while its source is followed; clones share it.
+#[derive(Clone)]
+pub struct LiveRecorder(Arc<Mutex<Live>>);
+
+struct Live {
+    writer: Option<TraceWriter>,
+    rules: Arc<Rules>,
+    /// The most bytes that any rule takes.
+    most: u64,
+    waiting: VecDeque<Waiting>,
+    began: Option<Instant>,
+    /// Whether something could not be read.
+    unsure: bool,
+    /// Whether something was taken aside.
+    aside: bool,
+    failure: Option<TraceError>,
+}
+
+/// An epoch that was fed, and whether its digest is known or there is none.
+struct Waiting {
+    record: EpochRecord,
+    is_ready: bool,
+}
+
+impl LiveRecorder {
+    /// Begins a trace that will be called `path`.
+    ///
+    /// # Errors
+    /// Where there is a file of that name, or none can be made.
+    pub fn begin(path: &Path, about: About, rules: Arc<Rules>) -> Result<Self, TraceError> {
+        let most = rules.ids().map(|id| rules.rule(id).max_bytes()).max().unwrap_or(0).min(MAX_CONTENT_BYTES);
+        Ok(Self(Arc::new(Mutex::new(Live {
+            writer: Some(TraceWriter::create(path, about)?),
+            rules,
+            most,
+            waiting: VecDeque::new(),
+            began: None,
+            unsure: false,
+            aside: false,
+            failure: None,
+        }))))
+    }
+
+    /// Takes a step that is about to be fed. A step that leads to a commit without a digest waits until it is published.
+    pub(crate) fn announce(
+        &self,
+        step: TraceStep,
+        changes: &[FileChange],
+        read: &dyn Fn(ContentId, u64) -> Result<Content, String>,
+    ) {
+        let mut live = self.live();
+        let began = *live.began.get_or_insert_with(Instant::now);
+        for change in changes {
+            for state in [change.before, change.after].into_iter().flatten() {
+                let is_known = live.writer.as_ref().is_none_or(|writer| writer.has(state.content));
+                if state.mode != FileMode::Regular || is_known {
+                    continue;
+                }
+                let stored = stored(|content| read(content, live.most), state.content, &change.path, &live.rules);
+                live.unsure |= matches!(stored, Stored::Missing(_) | Stored::Absent(_));
+                live.write(|writer| writer.content(state.content, &stored).map(drop));
+            }
+        }
+        let is_ready = !matches!(step, TraceStep::Commit { digest: None, .. });
+        let arrived = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let record = EpochRecord { arrived, step, changes: changes.to_vec() };
+        live.waiting.push_back(Waiting { record, is_ready });
+        live.settle();
+    }
+
+    /// Notes that what could not be read is taken aside to be looked at again, which a trace cannot tell.
+    pub(crate) fn doubt(&self) {
+        let mut live = self.live();
+        (live.unsure, live.aside) = (true, true);
+    }
+
+    /// Returns whether something was taken aside.
+    pub(crate) fn was_aside(&self) -> bool {
+        self.live().aside
+    }
+
+    /// Takes the digest of a version that was published.
+    pub fn published(&self, published: CommitId, of: Digest) {
+        let mut live = self.live();
+        let waiting = live.waiting.iter_mut().find(|waiting| !waiting.is_ready);
+        if let Some(Waiting { record, is_ready }) = waiting
+            && let TraceStep::Commit { commit, digest, .. } = &mut record.step
+            && *commit == published
+        {
+            (*digest, *is_ready) = (Some(of), true);
+        }
+        live.settle();
+    }
+
+    /// Ends the trace with what was published.
+    ///
+    /// # Errors
+    /// Where something could not be written, now or before.
+    pub fn finish(&self) -> Result<Option<Written>, TraceError> {
+        let mut live = self.live();
+        match (live.failure.take(), live.writer.take()) {
+            (Some(failure), _) => Err(failure),
+            (None, Some(writer)) => writer.finish().map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    fn live(&self) -> MutexGuard<'_, Live> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Live {
+    /// Writes the epochs whose turn it is.
+    fn settle(&mut self) {
+        while self.waiting.front().is_some_and(|waiting| waiting.is_ready) {
+            let Some(Waiting { mut record, .. }) = self.waiting.pop_front() else { return };
+            if let TraceStep::Commit { digest, .. } = &mut record.step
+                && self.unsure
+            {
+                *digest = None;
+            }
+            self.write(|writer| {
+                writer.epoch(&record)?;
+                writer.flush()
+            });
+        }
+    }
+
+    /// Writes, unless that failed before: tracking goes on, and the end says what went wrong.
+    fn write(&mut self, write: impl FnOnce(&mut TraceWriter) -> Result<(), TraceError>) {
+        if self.failure.is_none()
+            && let Some(writer) = &mut self.writer
+            && let Err(failure) = write(writer)
+        {
+            tracing::error!("{failure}; nothing more is recorded");
+            self.failure = Some(failure);
+        }
+    }
+}
