@@ -69,7 +69,7 @@ fn recorded(repository: &Repository, commits: usize, folder: &Path) -> Arc<Trace
         stop: &|| false,
     };
     let path = folder.join("bench.tmtrace");
-    record(&path, recording).expect("the clone can be read and the folder written");
+    record(&path, recording).expect("the clone can be read and the folder written").expect("nobody stops it");
     opened(&path)
 }
 

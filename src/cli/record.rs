@@ -128,6 +128,10 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
         bar.finish_and_clear();
     }
     let whence = if from_store { "store" } else { "trees" };
+    let Some(written) = written else {
+        tracing::warn!("interrupted; {}.partial can be replayed up to its last whole epoch", args.out.display());
+        return Ok(Outcome::Done);
+    };
     show(global, args, &written, whence)
 }
 

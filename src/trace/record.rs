@@ -41,7 +41,7 @@ pub struct Recording<'a> {
     pub redactor: Option<Redactor>,
     /// Told after every epoch how many there were.
     pub progress: &'a mut dyn FnMut(u64),
-    /// Asked after every epoch; the trace ends where it answers yes.
+    /// Asked after every epoch; recording stops where it answers yes.
     pub stop: &'a dyn Fn() -> bool,
 }
 
@@ -60,11 +60,11 @@ pub fn line(source: &GitSource, from: &str, to: &str) -> Result<Vec<Commit>, Tra
     Ok(commits)
 }
 
-/// Records a range into a file.
+/// Records a range into a file; returns nothing if it was stopped, and the file keeps the name of an unfinished one then.
 ///
 /// # Errors
 /// Where the repository cannot be read or the file not be written.
-pub fn record(path: &Path, recording: Recording<'_>) -> Result<Written, TraceError> {
+pub fn record(path: &Path, recording: Recording<'_>) -> Result<Option<Written>, TraceError> {
     let Recording { source, commits, view, about, rules, digests, mut redactor, progress, stop } = recording;
     let digests = digests.filter(|_| redactor.is_none());
     let view = redactor.as_mut().map_or(view.clone(), |redactor| redactor.name(&view));
@@ -136,10 +136,10 @@ pub fn record(path: &Path, recording: Recording<'_>) -> Result<Written, TraceErr
         progress(writer.epochs());
         before = Some(commit.id);
         if stop() {
-            break;
+            return Ok(None);
         }
     }
-    writer.finish()
+    writer.finish().map(Some)
 }
 
 /// Puts changes in the order of their paths again; two paths never become one, so nothing is joined.

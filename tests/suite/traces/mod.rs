@@ -37,7 +37,9 @@ fn record_all(repository: &Repository, out: &Path, last: CommitId, redactor: Opt
     };
     let view = "main".to_owned();
     let (progress, stop) = (&mut |_| {}, &|| false);
-    record(out, Recording { source, commits, view, about, rules, digests: None, redactor, progress, stop }).unwrap()
+    record(out, Recording { source, commits, view, about, rules, digests: None, redactor, progress, stop })
+        .unwrap()
+        .unwrap()
 }
 
 fn open(path: &Path) -> Arc<Trace> {
