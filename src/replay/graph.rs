@@ -7,7 +7,7 @@
 use super::ReplayError;
 use super::report::Facts;
 use super::run::{Expected, Knobs};
-use super::sample::{Sample, resident, written};
+use super::sample::{Sample, processor, resident, written};
 use crate::trace::{Trace, TraceContents};
 use crate::watch;
 use dataflows::data::{ContentId, Epoch, View};
@@ -118,6 +118,7 @@ fn pass(
             moved,
             digest: *digest,
             memory: resident(),
+            processor: processor(),
         };
         on_epoch(&sample);
         samples.push(sample);

@@ -131,8 +131,12 @@ impl Report {
         row(
             "commits after it",
             format!(
-                "{} at {:.1} epochs/s, {:.1} documents/s, {:.2} MB/s",
-                self.epochs, self.epochs_per_second, self.documents_per_second, self.megabytes_per_second
+                "{} at {:.1} epochs/s, {:.1} documents/s, {:.2} MB/s; {:.2} ms of processor time each",
+                self.epochs,
+                self.epochs_per_second,
+                self.documents_per_second,
+                self.megabytes_per_second,
+                self.processor_ms_per_epoch
             ),
         );
         row("entries moved", format!("+{} -{}", self.entries_moved[0], self.entries_moved[1]));

@@ -4,7 +4,7 @@
 //! stands, so a replay that was killed and started again ends with the same versions.
 
 use super::report::{Facts, Report};
-use super::sample::{Sample, resident, written};
+use super::sample::{Sample, processor, resident, written};
 use super::work::Proof;
 use super::{ReplayError, graph, rebuild};
 use crate::config::Config;
@@ -241,6 +241,7 @@ fn sample(expected: &Expected, published: &Published, started: Instant) -> Sampl
         moved: [receipt.inserted, receipt.retracted],
         digest: published.version.digest,
         memory: resident(),
+        processor: processor(),
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Sample {
     pub digest: Digest,
     /// Resident memory in bytes when it was published.
     pub memory: u64,
+    /// Seconds of processor time that the process had used by then, all threads together.
+    pub processor: f64,
 }
 
 impl Sample {
@@ -47,6 +49,14 @@ pub(super) fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     // Pages of 4 KiB on the one platform that is supported (`proc(5)`, statm).
     text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
+}
+
+/// Returns the seconds of processor time that this process has used, all threads together.
+pub(super) fn processor() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name, which may hold anything: utime and stime are the fields 14 and 15, in hundredths (`proc(5)`, stat).
+    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 /// Returns the bytes that this process has caused to be written to disks.
