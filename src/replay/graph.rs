@@ -7,7 +7,7 @@
 use super::ReplayError;
 use super::report::Facts;
 use super::run::{Expected, Knobs};
-use super::sample::{Sample, processor, resident, written};
+use super::sample::{Readings, Sample, written};
 use crate::trace::{Trace, TraceContents};
 use crate::watch;
 use dataflows::data::{ContentId, Epoch, View};
@@ -78,6 +78,7 @@ fn pass(
     let mut digests: FxHashMap<View, Digest> = FxHashMap::default();
     let mut waiting: VecDeque<&Expected> = expected.iter().collect();
     let mut open: VecDeque<Open> = VecDeque::new();
+    let mut readings = Readings::default();
     let mut samples = Vec::with_capacity(expected.len());
     let started = Instant::now();
     let mut take = |done: EpochDone, open: &mut VecDeque<Open>| {
@@ -99,6 +100,7 @@ fn pass(
         let Some(next) = waiting.pop_front() else { return };
         let milliseconds = |time: std::time::Duration| time.as_secs_f64() * 1000.0;
         let work = &done.work;
+        let (memory, processor) = readings.take();
         let sample = Sample {
             number: next.number,
             commit: next.record.commit,
@@ -117,8 +119,8 @@ fn pass(
             hits: work.cache_hits(),
             moved,
             digest: *digest,
-            memory: resident(),
-            processor: processor(),
+            memory,
+            processor,
         };
         on_epoch(&sample);
         samples.push(sample);

@@ -4,7 +4,7 @@
 //! stands, so a replay that was killed and started again ends with the same versions.
 
 use super::report::{Facts, Report};
-use super::sample::{Sample, processor, resident, written};
+use super::sample::{Readings, Sample, written};
 use super::work::Proof;
 use super::{ReplayError, graph, rebuild};
 use crate::config::Config;
@@ -184,13 +184,14 @@ fn through_engine(
     let gathered: Arc<Mutex<Vec<Sample>>> = Arc::default();
     let sink = gathered.clone();
     let mut waiting: VecDeque<Expected> = expected.iter().cloned().collect();
+    let mut readings = Readings::default();
     let before = written();
     let started = Instant::now();
     let on_published = Box::new(move |published: &Published| {
         // What a store had already comes in front; a repaired version is of none of these epochs.
         while let Some(next) = waiting.pop_front() {
             if next.record.commit == published.version.commit {
-                let sample = sample(&next, published, started);
+                let sample = sample(&next, published, started, &mut readings);
                 on_epoch(&sample);
                 sink.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
                 return;
@@ -225,7 +226,8 @@ fn through_engine(
     Ok((samples, facts))
 }
 
-fn sample(expected: &Expected, published: &Published, started: Instant) -> Sample {
+fn sample(expected: &Expected, published: &Published, started: Instant, readings: &mut Readings) -> Sample {
+    let (memory, processor) = readings.take();
     let receipt = &published.receipt;
     let [diff, clean, chunk, embed, apply, total] = receipt.ms.map(f64::from);
     Sample {
@@ -240,8 +242,8 @@ fn sample(expected: &Expected, published: &Published, started: Instant) -> Sampl
         hits: receipt.cache_hits,
         moved: [receipt.inserted, receipt.retracted],
         digest: published.version.digest,
-        memory: resident(),
-        processor: processor(),
+        memory,
+        processor,
     }
 }
 

@@ -1,9 +1,13 @@
 //! One epoch as it was measured, and the readings of the process beside it.
 //!
 //! In: published versions, the kernel's figures. Out: samples. **Invariant:** taking a sample costs microseconds and no
-//! disk, so measuring does not change what is measured.
+//! disk, so measuring does not change what is measured: the kernel is asked at most every ten milliseconds.
 
 use snapshots::{CommitId, Digest};
+use std::time::{Duration, Instant};
+
+/// Shortest time between two readings: each costs some fifty microseconds, which fast epochs would show.
+const PACE: Duration = Duration::from_millis(10);
 
 /// What one epoch took.
 #[derive(Clone, Debug, Default)]
@@ -44,15 +48,33 @@ impl Sample {
     }
 }
 
+/// What was last read of the process: memory in bytes, and seconds of processor time.
+#[derive(Default)]
+pub(super) struct Readings {
+    read: Option<Instant>,
+    memory: u64,
+    processor: f64,
+}
+
+impl Readings {
+    /// Reads anew, unless that was done a moment ago; returns memory and processor time.
+    pub(super) fn take(&mut self) -> (u64, f64) {
+        if self.read.is_none_or(|read| read.elapsed() >= PACE) {
+            *self = Self { read: Some(Instant::now()), memory: resident(), processor: processor() };
+        }
+        (self.memory, self.processor)
+    }
+}
+
 /// Returns the bytes of this process that are in memory.
-pub(super) fn resident() -> u64 {
+fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     // Pages of 4 KiB on the one platform that is supported (`proc(5)`, statm).
     text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
 }
 
 /// Returns the seconds of processor time that this process has used, all threads together.
-pub(super) fn processor() -> f64 {
+fn processor() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // Behind the name, which may hold anything: utime and stime are the fields 14 and 15, in hundredths (`proc(5)`, stat).
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
