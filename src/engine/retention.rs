@@ -85,7 +85,8 @@ impl Kept<'_> {
     /// Returns the commits that the repository's tags name.
     fn tags(&self) -> Result<HashSet<CommitId>, EngineError> {
         match (&self.git, self.record.kind) {
-            (_, SourceKind::Directory) => Ok(HashSet::new()),
+            // A trace records commits and no tags.
+            (_, SourceKind::Directory | SourceKind::Trace) => Ok(HashSet::new()),
             _ if !self.retention.tags => Ok(HashSet::new()),
             // An imported source that was never tracked here has no tags to ask for.
             (None, _) if self.record.location.is_empty() => Ok(HashSet::new()),
@@ -101,6 +102,7 @@ impl Kept<'_> {
     fn is_save(&self, archive: &Archive, version: &Version) -> bool {
         match self.record.kind {
             SourceKind::Directory => true,
+            SourceKind::Trace => false,
             SourceKind::Git => {
                 let first = archive.first_view(version.id);
                 let worktree = self.views.iter().find(|(_, name)| *name == WORKTREE_VIEW).map(|(id, _)| *id);
