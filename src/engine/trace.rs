@@ -131,7 +131,9 @@ impl TraceTracker {
     /// Returns the epoch that is fed next, and when it is due, if it is not due at once.
     pub(super) fn next(&mut self) -> Result<Option<(EpochRecord, Option<Instant>)>, EngineError> {
         let Some(record) = self.feed.epoch(self.next)? else { return Ok(None) };
-        let due = self.feed.pace.filter(|pace| *pace > 0.0).and_then(|pace| {
+        // Time runs from the first load on: what follows it would be late before it begins.
+        let pace = self.feed.pace.filter(|pace| *pace > 0.0 && self.next > 0);
+        let due = pace.and_then(|pace| {
             let (began, first) = *self.began.get_or_insert_with(|| (Instant::now(), record.arrived));
             let after = record.arrived.saturating_sub(first) as f64 / 1000.0 / pace;
             // What would be due after the end of time is due never, and so at once.

@@ -213,7 +213,7 @@ impl File {
         let (cap_one, cap_two) = (capital(one), capital(two));
         let edited = if times == 0 { String::new() } else { format!(" Edited {times} times.") };
         let body = |numbers: &mut Numbers, text: &mut String, statement: &dyn Fn(&str, &str, u64) -> String| {
-            for line in 0..2 + numbers.below(7) {
+            for line in 0..4 + numbers.below(18) {
                 let value = numbers.next() % 1000 + if line == 0 { u64::from(times) } else { 0 };
                 text.push_str(&statement(word(numbers), word(numbers), value));
             }
@@ -221,9 +221,20 @@ impl File {
         let _ = match self.kind {
             Kind::Header => {
                 let (three, four) = (word(numbers), word(numbers));
+                let _ = write!(
+                    text,
+                    "    /**\n     * Returns the {one} that the {two} of a {three} uses for its {four}.{edited}\n"
+                );
+                for _ in 0..2 + numbers.below(5) {
+                    let (a, b, c) = (word(numbers), word(numbers), word(numbers));
+                    let _ = writeln!(
+                        text,
+                        "     * While a {a} waits for the {b}, its {c} stays as it was in the frame before."
+                    );
+                }
                 write!(
                     text,
-                    "    /** Returns the {one} that the {two} of a {three} uses for its {four}.{edited} */\n    UFUNCTION(BlueprintCallable, Category = \"{cap_one}\")\n    bool Get{cap_one}{cap_two}{item}(const FVector& {three}, int32 {four}Count) const;\n\n    UPROPERTY(EditAnywhere)\n    float {cap_two}{cap_one}{item} = {}.0f;\n\n",
+                    "     */\n    UFUNCTION(BlueprintCallable, Category = \"{cap_one}\")\n    bool Get{cap_one}{cap_two}{item}(const FVector& {three}, int32 {four}Count) const;\n\n    UPROPERTY(EditAnywhere)\n    float {cap_two}{cap_one}{item} = {}.0f;\n\n",
                     numbers.next() % 100 + u64::from(times)
                 )
             }

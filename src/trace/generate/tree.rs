@@ -40,7 +40,7 @@ pub(super) fn file(seed: u64, number: u64, moved: u32) -> (DocumentPath, File) {
         58..=61 => (Kind::English, format!("{folder}/Docs/en/{name}.md")),
         _ => (Kind::Chinese, format!("{folder}/Docs/zh/{name}.md")),
     };
-    let items = if kind == Kind::Build { 0 } else { 4 + numbers.below(12) + numbers.below(20) * numbers.below(2) };
+    let items = if kind == Kind::Build { 0 } else { 3 + numbers.below(6) + numbers.below(9) * numbers.below(2) };
     let file = File { kind, seed, number, items: items as u32, edits: Vec::new(), tabs: false, carriage: false };
     (DocumentPath::from(path.as_str()), file)
 }

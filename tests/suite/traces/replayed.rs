@@ -41,7 +41,7 @@ fn history(steps: Vec<Step>) -> (History, CommitId) {
 }
 
 proptest! {
-    #![proptest_config(support::cases(6))]
+    #![proptest_config(support::cases(4))]
 
     #[test]
     fn a_replay_has_the_recorded_digests_whatever_the_knobs(steps in steps(5..16), batch in 1..9_usize) {
@@ -163,7 +163,7 @@ fn receipts_are_exactly_the_least_in_every_scenario() {
     let folder = tempfile::tempdir().unwrap();
     for scenario in Scenario::ALL {
         let path = folder.path().join(scenario.as_str());
-        generate(&path, scenario, Settings { files: 90, epochs: 16, seed: 3 }).unwrap();
+        generate(&path, scenario, Settings { files: 66, epochs: 12, seed: 3 }).unwrap();
         let trace = open(&path);
         check_bound(&trace);
         let commits = trace.epochs().filter(|epoch| epoch.as_ref().unwrap().commit().is_some()).count();
