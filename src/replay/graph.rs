@@ -5,7 +5,7 @@
 //! **Invariant:** it is the graph of the engine over a memo in memory; digests are compared as in a whole replay.
 
 use super::ReplayError;
-use super::report::Facts;
+use super::reckon::Facts;
 use super::run::{Expected, Knobs};
 use super::sample::{Readings, Sample, written};
 use crate::trace::{Trace, TraceContents};

@@ -17,6 +17,7 @@ mod graph;
 mod page;
 mod plot;
 mod rebuild;
+mod reckon;
 mod report;
 mod run;
 mod sample;

@@ -3,7 +3,8 @@
 //! In: a trace and knobs. Out: a [`Report`]. **Invariant:** a store that was filled before is gone on with from where it
 //! stands, so a replay that was killed and started again ends with the same versions.
 
-use super::report::{Facts, Report};
+use super::reckon::Facts;
+use super::report::Report;
 use super::sample::{Readings, Sample, written};
 use super::work::Proof;
 use super::{ReplayError, graph, rebuild};
