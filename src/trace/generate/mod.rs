@@ -14,7 +14,7 @@ mod tree;
 pub use scenario::{Scenario, Settings, generate};
 
 /// Counted up whenever the same settings give other bytes.
-pub const GENERATOR: u32 = 1;
+pub const GENERATOR: u32 = 2;
 
 /// A stream of numbers that follows from a seed: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
 /// generators", OOPSLA 2014, figure 17).

@@ -117,7 +117,7 @@ fn blake3(bytes: &[u8]) -> [u8; 32] {
     *blake3::hash(bytes).as_bytes()
 }
 
-/// What `tidemill bench branch-storm --files 3 --epochs 24 --seed 4 --keep FILE` wrote in format 1. It is never written
+/// What `tidemill bench branch-storm --files 3 --epochs 24 --seed 4 --keep FILE` wrote in format 1, by generator 1. It is never written
 /// again; a new format gets a fixture of its own beside it.
 const FIXTURE: &str = "tests/fixtures/trace-format-1.tmtrace";
 
