@@ -55,7 +55,7 @@ fn answer(dry_run: bool, collection: &Collection, seconds: f64) -> CollectionLin
         texts: collected.results.texts,
         chunk_lists: collected.results.chunks,
         cleaned: collected.results.cleaned,
-        cards: collected.results.cards,
+        heads: collected.results.heads,
         stored_vectors: collected.results.vectors,
         held_back: collected.held_back,
         readers,

@@ -183,12 +183,11 @@ fn diff(global: &Global, searcher: &Searcher, a: &str, b: &str) -> Result<()> {
 /// Returns the lines of entries that came or went.
 pub(super) fn changes(searcher: &Searcher, ordinals: &RoaringBitmap, op: &'static str) -> Result<Vec<DiffLine>> {
     let reader = searcher.reader();
-    let records = reader.catalogue().entries(ordinals.iter().map(Ordinal::new))?;
+    let records = reader.catalogue().entries_with_cards(ordinals.iter().map(Ordinal::new))?;
     records
         .into_iter()
-        .map(|record| {
+        .map(|(record, card)| {
             let entry = record.entry;
-            let card = reader.memo().card(entry.card).context("a card is missing from the store")?;
             let text = reader.memo().text(entry.text).context("a text is missing from the store")?;
             let symbol = non_empty(&card.symbol);
             Ok(DiffLine { op, path: WirePath::from(&entry.path), kind: card.kind.as_str(), symbol, text })

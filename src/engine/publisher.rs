@@ -107,6 +107,11 @@ impl Publisher {
         self.open.transient.lock().unwrap_or_else(PoisonError::into_inner).documents()
     }
 
+    /// Returns whether everything announced is published.
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.lock().epochs == 0
+    }
+
     /// Waits until everything announced is published.
     pub(super) fn settle(&self) -> Result<(), EngineError> {
         self.open.wait(0)

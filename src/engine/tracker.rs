@@ -410,6 +410,10 @@ impl Tracker {
         diff: Duration,
     ) -> Result<(), EngineError> {
         self.record(graph_view, &purpose, &changes)?;
+        if self.publisher.is_idle() {
+            // Only this thread feeds the graph, so nothing is under way that would need them.
+            self.memo.forget_cards();
+        }
         self.publisher.announce(Target { graph_view, purpose, begun, diff })?;
         self.mill.feed(Epoch(self.next_epoch), graph_view, changes)?;
         self.next_epoch += 1;

@@ -196,6 +196,7 @@ fn remove_rows(
 /// Returns what the rows that stay need of the results.
 fn results(catalogue: &Catalogue, needed: &Bitmaps, cleaned_of: Option<CleanedOf<'_>>) -> Result<Needed, ApplyError> {
     let mut results = Needed::default();
+    results.rows(&needed.entries);
     if cleaned_of.is_some() {
         results.cleaned(std::iter::empty());
     }

@@ -7,7 +7,6 @@
 use crate::index::{IndexReader, IndexView, ReaderError};
 use crate::store::EntryRecord;
 use dataflows::data::Card;
-use dataflows::memo::Memo;
 use globset::{Glob, GlobMatcher};
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
@@ -90,14 +89,11 @@ impl Filter {
     /// Where the store cannot be read.
     pub fn entries(&self, reader: &IndexReader, view: &IndexView) -> Result<RoaringBitmap, ReaderError> {
         let mut passing = RoaringBitmap::new();
-        let needs_card = self.0.iter().any(|term| !matches!(term.key, Key::Path));
-        let records = reader.catalogue().entries(view.entries.iter().map(Ordinal::new))?;
-        for (ordinal, record) in view.entries.iter().zip(records) {
-            let card = if needs_card { reader.memo().card(record.entry.card) } else { None };
-            if self.0.iter().all(|term| term.holds(&record, card.as_ref())) {
-                passing.insert(ordinal);
+        reader.catalogue().for_each_entry(view.entries.iter().map(Ordinal::new), |ordinal, record, card| {
+            if self.0.iter().all(|term| term.holds(record, card)) {
+                passing.insert(ordinal.get());
             }
-        }
+        })?;
         Ok(passing)
     }
 }
@@ -121,18 +117,15 @@ impl Term {
         Ok(Self { key, pattern: pattern.compile_matcher(), negated })
     }
 
-    fn holds(&self, record: &EntryRecord, card: Option<&Card>) -> bool {
-        let matches = |value: Option<&str>| value.is_some_and(|value| self.pattern.is_match(value));
+    fn holds(&self, record: &EntryRecord, card: &Card) -> bool {
+        let matches = |value: &str| self.pattern.is_match(value);
         let held = match &self.key {
-            Key::Path => matches(Some(&record.entry.path.display())),
-            Key::Kind => matches(card.map(|card| card.kind.as_str())),
-            Key::Language => matches(card.map(|card| card.language.as_str())),
-            Key::Symbol => matches(card.map(|card| card.symbol.as_str())),
-            Key::Module => matches(card.map(|card| card.module.as_str())),
-            Key::Label(name) => {
-                let value = card.and_then(|card| card.labels.iter().find(|(label, _)| label == name));
-                matches(value.map(|(_, value)| value.as_str()))
-            }
+            Key::Path => matches(&record.entry.path.display()),
+            Key::Kind => matches(card.kind.as_str()),
+            Key::Language => matches(&card.language),
+            Key::Symbol => matches(&card.symbol),
+            Key::Module => matches(&card.module),
+            Key::Label(name) => card.labels.iter().any(|(label, value)| label == name && matches(value)),
         };
         held != self.negated
     }

@@ -108,7 +108,7 @@ pub(crate) fn introduced(
 /// Reads the hits of what was found; an entry that two sources hold is a hit in each.
 pub(super) fn read(reader: &IndexReader, selected: &[Selected], found: &[Found]) -> Result<Vec<Hit>, SearchError> {
     let mut hits = Vec::with_capacity(found.len());
-    let records = reader.catalogue().entries(found.iter().map(|found| found.ordinal))?;
+    let records = reader.catalogue().entries_with_cards(found.iter().map(|found| found.ordinal))?;
     let ordinals: Vec<Ordinal> = found.iter().map(|found| found.ordinal).collect();
     let mut sources = Vec::with_capacity(selected.len());
     for selected in selected {
@@ -116,14 +116,12 @@ pub(super) fn read(reader: &IndexReader, selected: &[Selected], found: &[Found])
         sources.push((selected, alive, introduced(reader, selected, &ordinals)?));
     }
     let mut documents = Documents::default();
-    for (position, (found, record)) in found.iter().zip(&records).enumerate() {
+    for (position, (found, (record, card))) in found.iter().zip(&records).enumerate() {
         for (number, (selected, alive, introduced)) in sources.iter().enumerate() {
             if !alive.entries.contains(found.ordinal.get()) {
                 continue;
             }
-            let (Some(card), Some(text)) =
-                (reader.memo().card(record.entry.card), reader.memo().text(record.entry.text))
-            else {
+            let Some(text) = reader.memo().text(record.entry.text) else {
                 reader.memo().check()?;
                 continue;
             };
@@ -135,7 +133,7 @@ pub(super) fn read(reader: &IndexReader, selected: &[Selected], found: &[Found])
                 paths: Vec::new(),
                 lines: documents.lines(reader, number, &alive.documents, record)?,
                 kind: card.kind,
-                card,
+                card: card.clone(),
                 introduced_in: introduced[position],
                 text,
                 bm25: found.bm25,

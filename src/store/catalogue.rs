@@ -6,15 +6,16 @@
 //! the ordinal it had, or a new one if its row was collected meanwhile. Rows beyond the version log's last ordinal belong to a publish that did not finish; the next writer
 //! removes them before it gives out a new one.
 
-use super::tables::Tables;
+use super::rows::{RowReader, RowWriter, path_of_document, row_of};
+use super::tables::{Table, Tables};
 use super::{StoreError, WriteTransaction};
-use dataflows::data::{Document, DocumentPath, Entry, EntryId, Hasher};
+use dataflows::data::{Card, Document, DocumentPath, Entry, EntryId, Hasher};
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 use snapshots::{Bitmaps, Epoch, Ordinal, SourceId, ViewId};
 
 /// What the indexes hold under one ordinal.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EntryRecord {
     /// The entry.
     pub entry: Entry,
@@ -110,8 +111,7 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn entry_ordinal(&self, id: EntryId) -> Result<Option<Ordinal>, StoreError> {
-        let bytes = self.tables.entry_ids.get::<u32>(&*self.tables.read()?, &id.to_bytes())?;
-        Ok(bytes.map(Ordinal::new))
+        self.tables.entry_ids.get(&*self.tables.read()?, id)
     }
 
     /// Returns the ordinals of many entries, in one look at the database.
@@ -120,7 +120,7 @@ impl Catalogue {
     /// Where the database fails.
     pub fn entry_ordinals(&self, ids: impl Iterator<Item = EntryId>) -> Result<Vec<Option<Ordinal>>, StoreError> {
         let txn = self.tables.read()?;
-        ids.map(|id| Ok(self.tables.entry_ids.get::<u32>(&txn, &id.to_bytes())?.map(Ordinal::new))).collect()
+        ids.map(|id| self.tables.entry_ids.get(&txn, id)).collect()
     }
 
     /// Returns what an ordinal stands for.
@@ -128,8 +128,16 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails or has no such row.
     pub fn entry(&self, ordinal: Ordinal) -> Result<EntryRecord, StoreError> {
-        let row = self.tables.entries.get(&*self.tables.read()?, &key(ordinal))?;
-        row.ok_or_else(|| self.tables.entries.lost(ordinal.get()))
+        Ok(self.entry_with_card(ordinal)?.0)
+    }
+
+    /// Returns what an ordinal stands for, with its card.
+    ///
+    /// # Errors
+    /// As [`Self::entry`].
+    pub fn entry_with_card(&self, ordinal: Ordinal) -> Result<(EntryRecord, Card), StoreError> {
+        let txn = self.tables.read()?;
+        RowReader::new(&self.tables, &txn).entry(row(&self.tables.entries, &txn, ordinal)?)
     }
 
     /// Returns what many ordinals stand for, in one look at the database.
@@ -137,13 +145,38 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails or lacks one of the rows.
     pub fn entries(&self, ordinals: impl Iterator<Item = Ordinal>) -> Result<Vec<EntryRecord>, StoreError> {
+        Ok(self.entries_with_cards(ordinals)?.into_iter().map(|(record, _)| record).collect())
+    }
+
+    /// Returns what many ordinals stand for, each with its card, in one look at the database.
+    ///
+    /// # Errors
+    /// Where the database fails or lacks one of the rows.
+    pub fn entries_with_cards(
+        &self,
+        ordinals: impl Iterator<Item = Ordinal>,
+    ) -> Result<Vec<(EntryRecord, Card)>, StoreError> {
+        let mut entries = Vec::new();
+        self.for_each_entry(ordinals, |_, record, card| entries.push((record.clone(), card.clone())))?;
+        Ok(entries)
+    }
+
+    /// Calls `look` with what many ordinals stand for, and their cards, in one look at the database.
+    ///
+    /// # Errors
+    /// Where the database fails or lacks one of the rows.
+    pub fn for_each_entry(
+        &self,
+        ordinals: impl Iterator<Item = Ordinal>,
+        mut look: impl FnMut(Ordinal, &EntryRecord, &Card),
+    ) -> Result<(), StoreError> {
         let txn = self.tables.read()?;
-        ordinals
-            .map(|ordinal| {
-                let row = self.tables.entries.get(&txn, &key(ordinal))?;
-                row.ok_or_else(|| self.tables.entries.lost(ordinal.get()))
-            })
-            .collect()
+        let mut rows = RowReader::new(&self.tables, &txn);
+        for ordinal in ordinals {
+            let (record, card) = rows.entry(row(&self.tables.entries, &txn, ordinal)?)?;
+            look(ordinal, &record, &card);
+        }
+        Ok(())
     }
 
     /// Returns the ordinal that a document's row has or had.
@@ -151,8 +184,9 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn document_ordinal(&self, document: &Document) -> Result<Option<Ordinal>, StoreError> {
-        let row = self.tables.document_ids.get::<u32>(&*self.tables.read()?, &document_key(document))?;
-        Ok(row.map(Ordinal::new))
+        let txn = self.tables.read()?;
+        let Some((path, row)) = row_of(&self.tables, &txn, document)? else { return Ok(None) };
+        Ok(self.tables.document_ids.get::<u32>(&txn, &document_key(path, &row))?.map(Ordinal::new))
     }
 
     /// Returns the document that an ordinal stands for.
@@ -160,8 +194,8 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails or has no such row.
     pub fn document(&self, ordinal: Ordinal) -> Result<Document, StoreError> {
-        let row = self.tables.documents.get(&*self.tables.read()?, &key(ordinal))?;
-        row.ok_or_else(|| self.tables.documents.lost(ordinal.get()))
+        let txn = self.tables.read()?;
+        RowReader::new(&self.tables, &txn).document(row(&self.tables.documents, &txn, ordinal)?)
     }
 
     /// Returns the documents that many ordinals stand for, in one look at the database.
@@ -170,12 +204,8 @@ impl Catalogue {
     /// Where the database fails or lacks one of the rows.
     pub fn documents(&self, ordinals: impl Iterator<Item = Ordinal>) -> Result<Vec<Document>, StoreError> {
         let txn = self.tables.read()?;
-        ordinals
-            .map(|ordinal| {
-                let row = self.tables.documents.get(&txn, &key(ordinal))?;
-                row.ok_or_else(|| self.tables.documents.lost(ordinal.get()))
-            })
-            .collect()
+        let mut rows = RowReader::new(&self.tables, &txn);
+        ordinals.map(|ordinal| rows.document(row(&self.tables.documents, &txn, ordinal)?)).collect()
     }
 
     /// Returns every row that a path ever had, in the order in which they first came.
@@ -183,8 +213,11 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn documents_at(&self, path: &DocumentPath) -> Result<Vec<Ordinal>, StoreError> {
-        let keys = self.tables.document_paths.keys_with(&*self.tables.read()?, &path_key(path))?;
-        Ok(keys.iter().filter_map(|key| ordinal_from(&key[16..])).collect())
+        let txn = self.tables.read()?;
+        let Some(path) = self.tables.paths.find(&txn, path.as_bytes())? else { return Ok(Vec::new()) };
+        let mut ordinals: Vec<u32> = self.tables.document_ids.all_with(&txn, &path.to_be_bytes())?;
+        ordinals.sort_unstable();
+        Ok(ordinals.into_iter().map(Ordinal::new).collect())
     }
 
     /// Returns the ordinal after the largest one that an entry has.
@@ -192,7 +225,7 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn next_entry(&self) -> Result<u32, StoreError> {
-        Ok(next(self.tables.entries.last_key(&*self.tables.read()?)?))
+        next(&self.tables.entries, &*self.tables.read()?)
     }
 
     /// Returns the ordinal after the largest one that a document has.
@@ -200,7 +233,7 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn next_document(&self) -> Result<u32, StoreError> {
-        Ok(next(self.tables.documents.last_key(&*self.tables.read()?)?))
+        next(&self.tables.documents, &*self.tables.read()?)
     }
 
     /// Returns how many entries and how many documents have a row.
@@ -212,36 +245,44 @@ impl Catalogue {
         Ok((self.tables.entries.len(&txn)?, self.tables.documents.len(&txn)?))
     }
 
-    /// Writes an entry under a new ordinal.
+    /// Writes entries under new ordinals, each with its card. Their texts are stored already.
+    ///
+    /// # Errors
+    /// Where the disk is full, or a text is not stored.
+    pub fn put_entries<'a>(
+        &self,
+        to: &mut WriteTransaction<'_>,
+        entries: impl Iterator<Item = (Ordinal, &'a EntryRecord, Card)>,
+    ) -> Result<(), StoreError> {
+        let mut rows = RowWriter::default();
+        for (ordinal, record, card) in entries {
+            let row = rows.entry(&self.tables, &mut to.0, record, &card)?;
+            self.tables.entries.put_bytes(&mut to.0, &key(ordinal), &row)?;
+            self.tables.entry_ids.put(&mut to.0, record.entry.id(), ordinal)?;
+        }
+        Ok(())
+    }
+
+    /// Writes documents' rows under new ordinals.
     ///
     /// # Errors
     /// Where the disk is full.
-    pub fn put_entry(
+    pub fn put_documents<'a>(
         &self,
         to: &mut WriteTransaction<'_>,
-        ordinal: Ordinal,
-        record: &EntryRecord,
+        documents: impl Iterator<Item = (Ordinal, &'a Document)>,
     ) -> Result<(), StoreError> {
-        self.tables.entries.put(&mut to.0, &key(ordinal), record)?;
-        self.tables.entry_ids.put(&mut to.0, &record.entry.id().to_bytes(), &ordinal.get())
+        let mut rows = RowWriter::default();
+        for (ordinal, document) in documents {
+            let (path, row) = rows.document(&self.tables, &mut to.0, document)?;
+            self.tables.documents.put_bytes(&mut to.0, &key(ordinal), &row)?;
+            self.tables.document_ids.put(&mut to.0, &document_key(path, &row), &ordinal.get())?;
+        }
+        Ok(())
     }
 
-    /// Writes a document's row under a new ordinal.
-    ///
-    /// # Errors
-    /// Where the disk is full.
-    pub fn put_document(
-        &self,
-        to: &mut WriteTransaction<'_>,
-        ordinal: Ordinal,
-        document: &Document,
-    ) -> Result<(), StoreError> {
-        self.tables.documents.put(&mut to.0, &key(ordinal), document)?;
-        self.tables.document_ids.put(&mut to.0, &document_key(document), &ordinal.get())?;
-        self.tables.document_paths.put_bytes(&mut to.0, &path_row(&document.path, ordinal), &[])
-    }
-
-    /// Removes the rows from these ordinals on: what a publish wrote that never reached the version log.
+    /// Removes the rows from these ordinals on: what a publish wrote that never reached the version log. The numbers that
+    /// they named stay.
     ///
     /// # Errors
     /// Where the database fails.
@@ -269,17 +310,18 @@ impl Catalogue {
     ) -> Result<(u64, u64), StoreError> {
         let (mut removed_entries, mut removed_documents) = (0, 0);
         for ordinal in entries {
-            if let Some(record) = self.tables.entries.get::<EntryRecord>(&to.0, &key(ordinal))? {
+            if let Some(row) = self.tables.entries.bytes(&to.0, &key(ordinal))? {
+                let id = RowReader::new(&self.tables, &to.0).entry(row)?.0.entry.id();
                 self.tables.entries.remove(&mut to.0, &key(ordinal))?;
-                self.tables.entry_ids.remove(&mut to.0, &record.entry.id().to_bytes())?;
+                self.tables.entry_ids.remove(&mut to.0, id)?;
                 removed_entries += 1;
             }
         }
         for ordinal in documents {
-            if let Some(document) = self.tables.documents.get::<Document>(&to.0, &key(ordinal))? {
+            if let Some(row) = self.tables.documents.bytes(&to.0, &key(ordinal))? {
+                let id = document_key(path_of_document(&self.tables, row)?, row);
                 self.tables.documents.remove(&mut to.0, &key(ordinal))?;
-                self.tables.document_ids.remove(&mut to.0, &document_key(&document))?;
-                self.tables.document_paths.remove(&mut to.0, &path_row(&document.path, ordinal))?;
+                self.tables.document_ids.remove(&mut to.0, &id)?;
                 removed_documents += 1;
             }
         }
@@ -380,26 +422,22 @@ fn number(key: &[u8]) -> Option<u32> {
     key.try_into().ok().map(u32::from_be_bytes)
 }
 
-fn ordinal_from(key: &[u8]) -> Option<Ordinal> {
-    number(key).map(Ordinal::new)
+/// Returns the row of an ordinal.
+fn row<'t>(table: &Table, txn: &'t heed::RoTxn<'_>, ordinal: Ordinal) -> Result<&'t [u8], StoreError> {
+    table.bytes(txn, &key(ordinal))?.ok_or_else(|| table.lost(ordinal.get()))
 }
 
-fn next(last_key: Option<Vec<u8>>) -> u32 {
-    last_key.as_deref().and_then(number).map_or(0, |last| last + 1)
+fn next(table: &Table, txn: &heed::RoTxn<'_>) -> Result<u32, StoreError> {
+    Ok(table.last(txn)?.and_then(|(key, _)| number(key)).map_or(0, |last| last + 1))
 }
 
-/// Names a document's row. Hashed, since a path may be longer than a key of the database.
-fn document_key(document: &Document) -> [u8; 16] {
-    EntryId::from_words(Hasher::new("document row").part(&super::codec::encode(document)).finish()).to_bytes()
+/// Names a document's row: its path's number in front, so that the rows of a path stand together.
+fn document_key(path: u32, row: &[u8]) -> [u8; 20] {
+    let mut key = [0; 20];
+    key[..4].copy_from_slice(&path.to_be_bytes());
+    key[4..].copy_from_slice(&EntryId::from_words(Hasher::new("document row").part(row).finish()).to_bytes());
+    key
 }
 
-fn path_key(path: &DocumentPath) -> [u8; 16] {
-    EntryId::from_words(Hasher::new("path").part(path.as_bytes()).finish()).to_bytes()
-}
-
-fn path_row(path: &DocumentPath, ordinal: Ordinal) -> [u8; 20] {
-    let mut row = [0; 20];
-    row[..16].copy_from_slice(&path_key(path));
-    row[16..].copy_from_slice(&key(ordinal));
-    row
-}
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,13 @@ const LIMIT: usize = 64 << 20;
 #[error(transparent)]
 pub struct CodecError(#[from] bincode::error::DecodeError);
 
+impl CodecError {
+    /// Says that bytes which we pack ourselves are not what they should be.
+    pub(super) const fn not(what: &'static str) -> Self {
+        Self(bincode::error::DecodeError::Other(what))
+    }
+}
+
 /// Returns the bytes of a value.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     bincode::serde::encode_to_vec(value, bincode::config::standard())

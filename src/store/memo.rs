@@ -12,18 +12,24 @@
 //! moment it is put, and durable with the publish that first needs it: [`StoreMemo::flush`] runs inside that publish's
 //! transaction.
 //!
+//! Cards are no results: they follow from chunk lists and places, and the graph tells them again whenever it places a
+//! document. They are kept in memory for as long as an epoch is under way ([`StoreMemo::forget_cards`]).
+//!
 //! The memo trait has no errors, since a stage could do nothing about them; the first failure is kept and stops the next
 //! publish ([`StoreMemo::check`]).
 
-use super::packing::{Head, PackedCard, PackedChunked, pack_card, pack_chunks, pack_text, unpack_chunks, unpack_text};
-use super::tables::{Table, Tables};
-use super::{StoreError, WriteTransaction};
+use super::numbering::{TextHashes, next_text, put_texts};
+use super::packing::{
+    Head, NumberedChunk, NumberedList, PackedCleaned, pack_list, pack_text, text_number, unpack_list, unpack_text,
+};
+use super::tables::{Opened, Table, Tables};
+use super::{CodecError, StoreError, WriteTransaction, codec};
 use dataflows::data::{Card, CardHash, Chunk, ChunkingId, Cleaned, DocumentId, EmbedId, Fingerprint, TextHash};
 use dataflows::embed::Vector;
 use dataflows::memo::{Chunked, Embedded, Keep, Memo};
 use half::f16;
 use rustc_hash::FxHashMap;
-use serde::de::DeserializeOwned;
+use std::collections::hash_map::Entry as MapEntry;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -50,6 +56,8 @@ struct Results {
     /// How many flushes there were: names the one that is writing.
     flushes: u64,
     while_running: Generation,
+    /// What was placed since cards were last forgotten, encoded.
+    cards: FxHashMap<CardHash, Box<[u8]>>,
 }
 
 /// Names what one flush wrote, to be forgotten once its transaction is committed.
@@ -62,7 +70,6 @@ struct Generation {
     cleaned: FxHashMap<DocumentId, Cleaned>,
     texts: FxHashMap<TextHash, Arc<str>>,
     chunks: FxHashMap<ChunkingId, Arc<Chunked>>,
-    cards: FxHashMap<CardHash, Card>,
     embedded: FxHashMap<EmbedId, Embedded>,
     /// An estimate of what the maps hold, in bytes.
     bytes: usize,
@@ -153,6 +160,13 @@ impl StoreMemo {
         }
     }
 
+    /// Forgets every card.
+    ///
+    /// Nothing may be under way: an epoch's new entries are embedded and indexed with the cards that placing them told.
+    pub fn forget_cards(&self) {
+        self.write().cards = FxHashMap::default();
+    }
+
     /// Writes pending results out when they have grown too many, outside any publish.
     fn relieve(&self) {
         if self.read().pending.bytes < PENDING_BYTES {
@@ -199,10 +213,6 @@ impl StoreMemo {
         })
     }
 
-    fn stored<T: DeserializeOwned>(&self, table: &Table, key: &[u8]) -> Option<T> {
-        self.or_fail(self.0.tables.read().and_then(|txn| table.get(&txn, key)))
-    }
-
     fn is_stored(&self, table: &Table, key: &[u8]) -> bool {
         self.or_fail(self.0.tables.read().and_then(|txn| Ok(table.bytes(&txn, key)?.map(|_| ())))).is_some()
     }
@@ -237,7 +247,7 @@ impl Memo for StoreMemo {
 
     fn cleaned(&self, id: DocumentId) -> Option<Cleaned> {
         let found = self.read().find(|generation| &generation.cleaned, &id).cloned();
-        found.or_else(|| self.stored(&self.0.tables.cleaned, &id.to_bytes()))
+        found.or_else(|| self.or_fail(self.0.stored_cleaned(id)))
     }
 
     fn put_cleaned(&self, id: DocumentId, cleaned: &Cleaned, text: Option<&str>, keep: Keep) {
@@ -283,16 +293,14 @@ impl Memo for StoreMemo {
     }
 
     fn card(&self, hash: CardHash) -> Option<Card> {
-        let found = self.read().find(|generation| &generation.cards, &hash).cloned();
-        found.or_else(|| self.or_fail(self.0.stored_card(hash)))
+        let encoded = self.read().cards.get(&hash).cloned()?;
+        self.or_fail(codec::decode(&encoded).map(Some).map_err(|source| StoreError::Damaged { table: "cards", source }))
     }
 
     fn put_card(&self, hash: CardHash, card: &Card) {
-        let known = self.read().find(|generation| &generation.cards, &hash).is_some();
-        if !known && !self.is_stored(&self.0.tables.cards, &hash.to_bytes()) {
-            let mut results = self.write();
-            results.pending.bytes += 256;
-            results.pending.cards.insert(hash, card.clone());
+        if !self.read().cards.contains_key(&hash) {
+            let encoded = codec::encode(card).into();
+            self.write().cards.insert(hash, encoded);
         }
     }
 
@@ -331,59 +339,88 @@ impl Generation {
         self.cleaned.extend(other.cleaned);
         self.texts.extend(other.texts);
         self.chunks.extend(other.chunks);
-        self.cards.extend(other.cards);
         self.embedded.extend(other.embedded);
         self.bytes += other.bytes;
     }
 }
 
 impl Shared {
+    fn stored_cleaned(&self, id: DocumentId) -> Result<Option<Cleaned>, StoreError> {
+        let txn = self.tables.read()?;
+        let Some(packed) = self.tables.cleaned.get(&txn, &id.to_bytes())? else { return Ok(None) };
+        Ok(Some(match packed {
+            PackedCleaned::Text { text, bytes } => {
+                Cleaned::Text { text: TextHashes::new(self.tables.text_hashes).get(&txn, text)?, bytes }
+            }
+            PackedCleaned::Skipped(reason) => Cleaned::Skipped(reason),
+            PackedCleaned::Fault(error) => Cleaned::Fault(error),
+        }))
+    }
+
+    /// Returns a stored list, or only those of its chunks that hold one text.
     fn stored_chunks(&self, id: ChunkingId, text: Option<TextHash>) -> Result<Option<Chunked>, StoreError> {
-        let txn = self.tables.read()?;
-        let Some(packed) = self.tables.chunks.get::<PackedChunked>(&txn, &id.to_bytes())? else { return Ok(None) };
-        let packed = match text {
-            Some(text) => packed.keep_text(text),
-            None => packed,
+        let tables = &self.tables;
+        let txn = tables.read()?;
+        let Some(packed) = tables.chunks.bytes(&txn, &id.to_bytes())? else { return Ok(None) };
+        let list = unpack_list(packed).ok_or_else(|| tables.chunks.damaged(CodecError::not("a chunk list")))?;
+        let chunks = match list {
+            NumberedList::Chunks(chunks) => chunks,
+            NumberedList::Fault(error) => return Ok(Some(Chunked::Fault(error))),
         };
-        unpack_chunks(packed, |hash| self.head(&txn, &hash.to_bytes())).map(Some)
-    }
-
-    fn stored_card(&self, hash: CardHash) -> Result<Option<Card>, StoreError> {
-        let txn = self.tables.read()?;
-        let Some(packed) = self.tables.cards.get::<PackedCard>(&txn, &hash.to_bytes())? else { return Ok(None) };
-        let head = self.head(&txn, &packed.head())?;
-        Ok(Some(packed.unpack(head)))
-    }
-
-    fn head(&self, txn: &heed::RoTxn<'_>, key: &[u8; 16]) -> Result<Head, StoreError> {
-        self.tables.heads.get(txn, key)?.ok_or_else(|| self.tables.heads.lost(Fingerprint::from_bytes(*key)))
+        let only = match text {
+            Some(text) => match tables.text_number(&txn, text)? {
+                Some(number) => Some(number),
+                None => return Ok(Some(Chunked::Chunks(Vec::new()))),
+            },
+            None => None,
+        };
+        let mut hashes = TextHashes::new(tables.text_hashes);
+        let wanted = chunks.into_iter().filter(|chunk| only.is_none_or(|number| chunk.text == number));
+        let chunks = wanted.map(|NumberedChunk { head, text, lines }| {
+            let text = hashes.get(&txn, text)?;
+            Ok(tables.head(&txn, head)?.chunk(text, lines))
+        });
+        chunks.collect::<Result<_, StoreError>>().map(|chunks| Some(Chunked::Chunks(chunks)))
     }
 
     /// Writes a generation, each table in the order of its keys, which spares the database half of its page splits.
     fn write_out(&self, generation: &Generation, txn: &mut heed::RwTxn<'_>) -> Result<(), StoreError> {
         let tables = &self.tables;
-        let mut heads: FxHashMap<Fingerprint, Head> = FxHashMap::default();
+        let lists = sorted(&generation.chunks);
+        let texts = self.write_texts(&lists, &generation.texts, txn)?;
         for (id, cleaned) in sorted(&generation.cleaned) {
-            tables.cleaned.put(txn, &id.to_bytes(), cleaned)?;
+            let packed = match cleaned {
+                Cleaned::Text { text, bytes } => {
+                    let known = texts.get(text).copied();
+                    let number = known.map_or_else(|| tables.text_number(txn, *text), |number| Ok(Some(number)))?;
+                    PackedCleaned::Text { text: number.ok_or_else(|| tables.texts.lost(text))?, bytes: *bytes }
+                }
+                Cleaned::Skipped(reason) => PackedCleaned::Skipped(*reason),
+                Cleaned::Fault(error) => PackedCleaned::Fault(error.clone()),
+            };
+            tables.cleaned.put(txn, &id.to_bytes(), &packed)?;
         }
-        for (hash, text) in sorted(&generation.texts) {
-            tables.texts.put_bytes(txn, &hash.to_bytes(), &pack_text(text))?;
-        }
-        for (id, chunked) in sorted(&generation.chunks) {
-            let packed = pack_chunks(chunked, |hash, head| {
-                heads.insert(hash, head);
-            });
-            tables.chunks.put(txn, &id.to_bytes(), &packed)?;
-        }
-        for (hash, card) in sorted(&generation.cards) {
-            let (packed, head_hash, head) = pack_card(card);
-            heads.insert(head_hash, head);
-            tables.cards.put(txn, &hash.to_bytes(), &packed)?;
-        }
-        for (hash, head) in sorted(&heads) {
-            if tables.heads.bytes(txn, &hash.to_bytes())?.is_none() {
-                tables.heads.put(txn, &hash.to_bytes(), head)?;
-            }
+        let mut heads: FxHashMap<Head, u32> = FxHashMap::default();
+        for (id, chunked) in lists {
+            let list = match &**chunked {
+                Chunked::Fault(error) => NumberedList::Fault(error.clone()),
+                Chunked::Chunks(chunks) => {
+                    let mut numbered = Vec::with_capacity(chunks.len());
+                    for chunk in chunks {
+                        let head = match heads.entry(Head::from(chunk)) {
+                            MapEntry::Occupied(known) => *known.get(),
+                            MapEntry::Vacant(new) => {
+                                let number = tables.heads.number(txn, &codec::encode(new.key()))?;
+                                *new.insert(number)
+                            }
+                        };
+                        let text = *texts.get(&chunk.text).ok_or_else(|| tables.texts.lost(chunk.text))?;
+                        numbered.push(NumberedChunk { head, text, lines: chunk.lines });
+                    }
+                    NumberedList::Chunks(numbered)
+                }
+            };
+            tables.chunks.put_bytes(txn, &id.to_bytes(), &pack_list(&list))?;
         }
         for (id, embedded) in sorted(&generation.embedded) {
             let components = match embedded {
@@ -395,6 +432,64 @@ impl Shared {
             tables.vectors.put_bytes(txn, &vector_key(self.model, *id), &bytes)?;
         }
         Ok(())
+    }
+
+    /// Writes the texts that are new, and returns the number of every text that the lists or this generation name.
+    ///
+    /// New texts get their numbers in the order in which the lists name them, so that a list of new texts is a run.
+    fn write_texts(
+        &self,
+        lists: &[(&ChunkingId, &Arc<Chunked>)],
+        texts: &FxHashMap<TextHash, Arc<str>>,
+        txn: &mut heed::RwTxn<'_>,
+    ) -> Result<FxHashMap<TextHash, u32>, StoreError> {
+        let tables = &self.tables;
+        let first = next_text(&tables.text_hashes, txn)?;
+        let mut numbers: FxHashMap<TextHash, u32> = FxHashMap::default();
+        let mut new = Vec::new();
+        let in_lists = lists.iter().flat_map(|(_, chunked)| match &***chunked {
+            Chunked::Chunks(chunks) => chunks.as_slice(),
+            Chunked::Fault(_) => &[],
+        });
+        let others = sorted(texts);
+        for hash in in_lists.map(|chunk| chunk.text).chain(others.iter().map(|(hash, _)| **hash)) {
+            let MapEntry::Vacant(unknown) = numbers.entry(hash) else { continue };
+            if let Some(number) = tables.text_number(txn, hash)? {
+                unknown.insert(number);
+            } else if texts.contains_key(&hash) {
+                let count = u32::try_from(new.len()).ok();
+                let number =
+                    count.and_then(|count| first.checked_add(count)).ok_or_else(|| tables.text_hashes.full())?;
+                unknown.insert(number);
+                new.push(hash);
+            } else {
+                return Err(tables.texts.lost(hash));
+            }
+        }
+        for (hash, text) in others {
+            match numbers.get(hash) {
+                Some(number) if *number >= first => {
+                    tables.texts.put_bytes(txn, &hash.to_bytes(), &pack_text(*number, text))?;
+                }
+                _ => {}
+            }
+        }
+        put_texts(&tables.text_hashes, txn, first, &new)?;
+        Ok(numbers)
+    }
+}
+
+impl Opened {
+    /// Returns the number of a text, if it is stored.
+    pub(super) fn text_number(&self, txn: &heed::RoTxn<'_>, hash: TextHash) -> Result<Option<u32>, StoreError> {
+        let Some(packed) = self.texts.bytes(txn, &hash.to_bytes())? else { return Ok(None) };
+        text_number(packed).map(Some).ok_or_else(|| self.texts.damaged(CodecError::not("a text")))
+    }
+
+    /// Returns the head of a number.
+    pub(super) fn head(&self, txn: &heed::RoTxn<'_>, number: u32) -> Result<Head, StoreError> {
+        let encoded = self.heads.value(txn, number)?;
+        codec::decode(encoded).map_err(|source| self.heads.values.damaged(source))
     }
 }
 
@@ -422,80 +517,4 @@ fn embedded_from(bytes: &[u8]) -> Option<Embedded> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::{Database, Layout};
-
-    fn chunked(n: usize) -> Chunked {
-        Chunked::Fault(format!("fault {n}"))
-    }
-
-    fn id(n: u64) -> ChunkingId {
-        ChunkingId::from_words([n, 0])
-    }
-
-    #[test]
-    fn the_first_answer_stays_before_while_and_after_it_is_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let layout = Layout::new(folder.path());
-        layout.create().unwrap();
-        let database = Database::open_writer(&layout).unwrap();
-        let memo = database.memo(Fingerprint::default());
-        memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
-        memo.put_chunks(id(1), chunked(2), vec![], Keep::Durable);
-        let answer = |memo: &StoreMemo| memo.chunks(id(1)).as_deref().cloned();
-        assert_eq!(answer(&memo), Some(chunked(1)));
-        let mut transaction = database.write().unwrap();
-        let flush = memo.flush(&mut transaction).unwrap();
-        assert_eq!(answer(&memo), Some(chunked(1)));
-        transaction.commit().unwrap();
-        memo.flushed(flush);
-        memo.put_chunks(id(1), chunked(3), vec![], Keep::Durable);
-        assert_eq!(answer(&memo), Some(chunked(1)));
-        assert_eq!(answer(&database.memo(Fingerprint::default())), Some(chunked(1)));
-    }
-
-    #[test]
-    fn a_flush_that_begins_before_the_one_before_is_forgotten_keeps_its_results_in_sight() {
-        let folder = tempfile::tempdir().unwrap();
-        let layout = Layout::new(folder.path());
-        layout.create().unwrap();
-        let database = Database::open_writer(&layout).unwrap();
-        let memo = database.memo(Fingerprint::default());
-        memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
-        let mut first = database.write().unwrap();
-        let first_flush = memo.flush(&mut first).unwrap();
-        first.commit().unwrap();
-        memo.put_chunks(id(2), chunked(2), vec![], Keep::Durable);
-        let mut second = database.write().unwrap();
-        let second_flush = memo.flush(&mut second).unwrap();
-        memo.flushed(first_flush);
-        assert_eq!(memo.chunks(id(1)).as_deref(), Some(&chunked(1)));
-        assert_eq!(memo.chunks(id(2)).as_deref(), Some(&chunked(2)), "it is not in the database yet");
-        second.commit().unwrap();
-        memo.flushed(second_flush);
-        assert_eq!(memo.chunks(id(2)).as_deref(), Some(&chunked(2)));
-    }
-
-    #[test]
-    fn a_flush_whose_transaction_is_lost_is_written_by_the_next() {
-        let folder = tempfile::tempdir().unwrap();
-        let layout = Layout::new(folder.path());
-        layout.create().unwrap();
-        let database = Database::open_writer(&layout).unwrap();
-        let memo = database.memo(Fingerprint::default());
-        memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
-        let mut lost = database.write().unwrap();
-        let _ = memo.flush(&mut lost).unwrap();
-        drop(lost);
-        memo.put_chunks(id(2), chunked(2), vec![], Keep::WhileRunning);
-        let mut kept = database.write().unwrap();
-        let flush = memo.flush(&mut kept).unwrap();
-        kept.commit().unwrap();
-        memo.flushed(flush);
-        let fresh = database.memo(Fingerprint::default());
-        assert_eq!(fresh.chunks(id(1)).as_deref(), Some(&chunked(1)));
-        assert_eq!(fresh.chunks(id(2)), None, "kept only while running");
-        assert_eq!(memo.chunks(id(2)).as_deref(), Some(&chunked(2)));
-    }
-}
+mod tests;

@@ -21,10 +21,13 @@
 
 mod catalogue;
 mod codec;
+mod identities;
 mod layout;
 mod lease;
 mod memo;
+mod numbering;
 mod packing;
+mod rows;
 mod state;
 mod sweep;
 mod tables;
@@ -34,7 +37,7 @@ pub use codec::CodecError;
 pub(crate) use codec::{decode, encode};
 pub use layout::{Layout, STORE_FORMAT, WriterLock};
 pub use lease::{Gate, Lease, leases};
-pub use memo::StoreMemo;
+pub use memo::{Flush, StoreMemo};
 pub use state::{FetchState, SourceState, TrackerState, WatchState};
 pub use sweep::{Needed, Swept};
 
@@ -98,6 +101,12 @@ pub enum StoreError {
         table: &'static str,
         /// What the codec said.
         source: CodecError,
+    },
+    /// All numbers of a table are used.
+    #[error("the store's table `{table}` has no number left; track again into a new folder")]
+    Full {
+        /// Which table.
+        table: &'static str,
     },
     /// A row that must be there is not.
     #[error("the store's table `{table}` has no row {key}; run `tidemill snapshots verify`")]
@@ -217,6 +226,23 @@ impl Database {
     /// Where the disk is full.
     pub fn put_log_bytes(&self, to: &mut WriteTransaction<'_>, bytes: u64) -> Result<(), StoreError> {
         self.tables.marks.put(&mut to.0, LOG_MARK, &bytes)
+    }
+
+    /// Returns what does not fit together among the numbers by which rows name texts, heads, places and paths: how many
+    /// of each do not lead back to their number.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn lost_numbers(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
+        let tables = &self.tables;
+        let txn = tables.read()?;
+        let lost = [
+            ("texts", numbering::count_lost_texts(&tables.text_hashes, &tables.texts, &txn)?),
+            ("heads", tables.heads.count_lost(&txn)?),
+            ("places", tables.places.count_lost(&txn)?),
+            ("paths", tables.paths.count_lost(&txn)?),
+        ];
+        Ok(lost.into_iter().filter(|(_, lost)| *lost > 0).collect())
     }
 
     /// Returns the bytes of the pages that each table takes.

@@ -4,20 +4,23 @@
 //!
 //! ```text
 //!  kept documents ──► cleaned ──► texts ◄── chunk lists ◄── kept documents
-//!  kept entries ────► texts, cards, vectors              heads ◄── chunk lists, cards
+//!  kept entries ────► texts, vectors                     heads ◄── chunk lists, rows of entries
 //! ```
 //!
 //! **Invariant:** a row that a kept version leads to is never removed, whenever the sweep breaks off: rows that name others
 //! go in front of these, and what a row that stays names is needed. A result that is gone is made again from its input.
+//! Of texts and heads that go the number stays used ([`numbering`](super::numbering)); paths and places stay.
 //!
 //! Nobody else may put results in meanwhile: one that is found in the database is not put in again. So it runs where no
 //! graph does.
 
 use super::StoreError;
-use super::packing::{PackedCard, PackedChunked};
+use super::numbering::TextHashes;
+use super::packing::{NumberedList, PackedCleaned, unpack_entry, unpack_list};
 use super::tables::{Table, Tables};
-use super::{WriteTransaction, decode};
-use dataflows::data::{ChunkingId, Cleaned, DocumentId, Entry};
+use super::{CodecError, WriteTransaction, decode};
+use dataflows::data::{ChunkingId, DocumentId, Entry};
+use roaring::RoaringBitmap;
 
 /// Rows that one transaction removes at the most; its pages stay in memory until then.
 const TRANSACTION_ROWS: usize = 4096;
@@ -30,7 +33,8 @@ pub struct Needed {
     cleaned: Option<Vec<Key>>,
     chunks: Vec<Key>,
     texts: Vec<Key>,
-    cards: Vec<Key>,
+    /// The rows of entries, which name their heads.
+    rows: RoaringBitmap,
     /// Card and text.
     vectors: Vec<[u8; 32]>,
 }
@@ -44,8 +48,6 @@ pub struct Swept {
     pub chunks: u64,
     /// Texts.
     pub texts: u64,
-    /// Cards.
-    pub cards: u64,
     /// What chunks and cards are called.
     pub heads: u64,
     /// Vectors, of all models.
@@ -53,15 +55,19 @@ pub struct Swept {
 }
 
 impl Needed {
-    /// Needs what an entry names: its text, its card, and the vectors of both together.
+    /// Needs what an entry names: its text, and the vectors of card and text together.
     pub fn entry(&mut self, entry: &Entry) {
         let (card, text) = (entry.card.to_bytes(), entry.text.to_bytes());
         self.texts.push(text);
-        self.cards.push(card);
         let mut both = [0; 32];
         both[..16].copy_from_slice(&card);
         both[16..].copy_from_slice(&text);
         self.vectors.push(both);
+    }
+
+    /// Needs what the rows of these entries name by number.
+    pub fn rows(&mut self, entries: &RoaringBitmap) {
+        self.rows |= entries;
     }
 
     /// Needs a chunk list.
@@ -84,27 +90,39 @@ pub(super) fn sweep<'a>(
     let mut sweep = Sweep { tables, go_on };
     let mut swept = Swept::default();
     let mut texts = needed.texts.clone();
-    let mut heads = Vec::new();
+    let (mut heads, mut numbers) = (Vec::new(), Vec::new());
     swept.cleaned = sweep.table(&tables.cleaned, needed.cleaned.clone(), |bytes| {
-        if let Cleaned::Text { text, .. } = decode::<Cleaned>(bytes).map_err(|source| tables.cleaned.damaged(source))? {
-            texts.push(text.to_bytes());
+        let cleaned = decode::<PackedCleaned>(bytes).map_err(|source| tables.cleaned.damaged(source))?;
+        if let PackedCleaned::Text { text, .. } = cleaned {
+            numbers.push(text);
         }
         Ok(())
     })?;
     swept.chunks = sweep.table(&tables.chunks, Some(needed.chunks.clone()), |bytes| {
-        let list = decode::<PackedChunked>(bytes).map_err(|source| tables.chunks.damaged(source))?;
-        list.names(|head, text| {
-            heads.push(head);
-            texts.push(text);
-        });
+        let list = unpack_list(bytes).ok_or_else(|| tables.chunks.damaged(CodecError::not("a chunk list")))?;
+        if let NumberedList::Chunks(chunks) = list {
+            heads.extend(chunks.iter().map(|chunk| chunk.head));
+            numbers.extend(chunks.iter().map(|chunk| chunk.text));
+        }
         Ok(())
     })?;
-    swept.cards = sweep.table(&tables.cards, Some(needed.cards.clone()), |bytes| {
-        heads.push(decode::<PackedCard>(bytes).map_err(|source| tables.cards.damaged(source))?.head());
-        Ok(())
-    })?;
+    {
+        let txn = tables.read()?;
+        for ordinal in &needed.rows {
+            let Some(row) = tables.entries.bytes(&txn, &ordinal.to_be_bytes())? else { continue };
+            let entry = unpack_entry(row).ok_or_else(|| tables.entries.damaged(CodecError::not("an entry")))?;
+            heads.push(entry.head);
+        }
+        // The last one stays whether it is needed or not, so that its number is not given out again.
+        heads.extend(tables.heads.values.last(&txn)?.and_then(|(key, _)| key.try_into().ok()).map(u32::from_be_bytes));
+        let mut hashes = TextHashes::new(tables.text_hashes);
+        for number in sorted(numbers) {
+            texts.push(hashes.get(&txn, number)?.to_bytes());
+        }
+    }
     swept.texts = sweep.table(&tables.texts, Some(texts), |_| Ok(()))?;
-    swept.heads = sweep.table(&tables.heads, Some(heads), |_| Ok(()))?;
+    swept.heads =
+        sweep.table(&tables.heads.values, Some(heads.into_iter().map(u32::to_be_bytes).collect()), |_| Ok(()))?;
     swept.vectors = sweep.vectors(needed.vectors.clone())?;
     Ok(swept)
 }
@@ -116,10 +134,10 @@ struct Sweep<'a> {
 
 impl Sweep<'_> {
     /// Removes the rows whose keys are not needed, and looks at every other one.
-    fn table(
+    fn table<const N: usize>(
         &mut self,
         table: &Table,
-        needed: Option<Vec<Key>>,
+        needed: Option<Vec<[u8; N]>>,
         mut look: impl FnMut(&[u8]) -> Result<(), StoreError>,
     ) -> Result<u64, StoreError> {
         let needed = needed.map(sorted);

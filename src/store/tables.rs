@@ -1,11 +1,13 @@
 //! The tables of the database: which key leads to which value.
 //!
 //! In and out: bytes, by table. Keys are identities (sixteen bytes, hashes already, so their order says nothing) or
-//! ordinals (four bytes, big endian, so that the last row holds the largest).
+//! ordinals and numbers (four bytes, big endian, so that the last row holds the largest).
 //!
 //! **Invariant:** a row is written once. Results and catalogue rows are never changed in place; what is written again is
 //! the same. What no kept version needs is removed, and comes back under the same key if it is ever made again.
 
+use super::identities::Identities;
+use super::numbering::Numbering;
 use super::{CodecError, StoreError, codec};
 use heed::types::Bytes;
 use heed::{CompactionOption, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
@@ -26,6 +28,8 @@ const MAX_READERS: u32 = 510;
 
 type Env = heed::Env<WithoutTls>;
 type Rows = heed::Database<Bytes, Bytes>;
+/// A row where the database has it: its key and its bytes.
+type Row<'t> = (&'t [u8], &'t [u8]);
 
 /// One table, with its name for messages.
 #[derive(Clone, Copy)]
@@ -55,26 +59,28 @@ pub(super) struct Opened {
     env: Env,
     /// `DocumentId` → `Cleaned`.
     pub(super) cleaned: Table,
-    /// `TextHash` → text, packed where that makes it smaller.
+    /// `TextHash` → number and text, packed where that makes it smaller.
     pub(super) texts: Table,
-    /// `ChunkingId` → chunk list, its heads and texts by hash.
+    /// number → the hashes of the texts from this number on.
+    pub(super) text_hashes: Table,
+    /// `ChunkingId` → chunk list, its heads and texts by number.
     pub(super) chunks: Table,
-    /// hash → what chunks and cards are called.
-    pub(super) heads: Table,
-    /// `CardHash` → card, its head by hash.
-    pub(super) cards: Table,
+    /// What chunks and cards are called.
+    pub(super) heads: Numbering,
+    /// Where chunks stand, as far as their cards say it.
+    pub(super) places: Numbering,
+    /// Paths, as bytes.
+    pub(super) paths: Numbering,
     /// model, card, text → components, none for a text without a vector.
     pub(super) vectors: Table,
-    /// ordinal → `EntryRecord`.
+    /// ordinal → `PackedEntry`.
     pub(super) entries: Table,
     /// `EntryId` → ordinal.
-    pub(super) entry_ids: Table,
-    /// ordinal → `Document`.
+    pub(super) entry_ids: Identities,
+    /// ordinal → `PackedDocument`.
     pub(super) documents: Table,
-    /// hash of a `Document` → ordinal.
+    /// number of the path, hash of the row → ordinal.
     pub(super) document_ids: Table,
-    /// hash of a path, ordinal → nothing: the rows that a path ever had.
-    pub(super) document_paths: Table,
     /// number → `SourceRecord`.
     pub(super) sources: Table,
     /// number → `ViewRecord`.
@@ -168,15 +174,16 @@ impl Opened {
         let opened = Self {
             cleaned: open("cleaned")?,
             texts: open("texts")?,
+            text_hashes: open("text_hashes")?,
             chunks: open("chunks")?,
-            heads: open("heads")?,
-            cards: open("cards")?,
+            heads: Numbering { values: open("heads")?, names: open("head_names")? },
+            places: Numbering { values: open("places")?, names: open("place_names")? },
+            paths: Numbering { values: open("paths")?, names: open("path_names")? },
             vectors: open("vectors")?,
             entries: open("entries")?,
-            entry_ids: open("entry_ids")?,
+            entry_ids: Identities { rows: open("entry_ids")? },
             documents: open("documents")?,
             document_ids: open("document_ids")?,
-            document_paths: open("document_paths")?,
             sources: open("sources")?,
             views: open("views")?,
             receipts: open("receipts")?,
@@ -210,15 +217,19 @@ impl Opened {
         let all = [
             self.cleaned,
             self.texts,
+            self.text_hashes,
             self.chunks,
-            self.heads,
-            self.cards,
+            self.heads.values,
+            self.heads.names,
+            self.places.values,
+            self.places.names,
+            self.paths.values,
+            self.paths.names,
             self.vectors,
             self.entries,
-            self.entry_ids,
+            self.entry_ids.rows,
             self.documents,
             self.document_ids,
-            self.document_paths,
             self.sources,
             self.views,
             self.receipts,
@@ -300,13 +311,6 @@ impl Table {
         Ok(rows)
     }
 
-    /// Returns the keys that begin with `prefix`, in order.
-    pub(super) fn keys_with(&self, txn: &RoTxn<'_>, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
-        let failed = |source| StoreError::Database { attempt: "read a table", source };
-        let rows = self.rows.prefix_iter(txn, prefix).map_err(failed)?;
-        rows.map(|row| row.map(|(key, _)| key.to_vec()).map_err(failed)).collect()
-    }
-
     /// Calls `look` with each row in the order of keys, until it says that it has seen enough.
     pub(super) fn each(
         &self,
@@ -323,10 +327,22 @@ impl Table {
         Ok(())
     }
 
-    /// Returns the largest key.
-    pub(super) fn last_key(&self, txn: &RoTxn<'_>) -> Result<Option<Vec<u8>>, StoreError> {
+    /// Returns the rows whose keys begin with `prefix`, decoded, in the order of keys.
+    pub(super) fn all_with<T: DeserializeOwned>(&self, txn: &RoTxn<'_>, prefix: &[u8]) -> Result<Vec<T>, StoreError> {
         let failed = |source| StoreError::Database { attempt: "read a table", source };
-        Ok(self.rows.last(txn).map_err(failed)?.map(|(key, _)| key.to_vec()))
+        let rows = self.rows.prefix_iter(txn, prefix).map_err(failed)?;
+        rows.map(|row| codec::decode(row.map_err(failed)?.1).map_err(|source| self.damaged(source))).collect()
+    }
+
+    /// Returns the row of the largest key.
+    pub(super) fn last<'t>(&self, txn: &'t RoTxn<'_>) -> Result<Option<Row<'t>>, StoreError> {
+        self.rows.last(txn).map_err(|source| StoreError::Database { attempt: "read a table", source })
+    }
+
+    /// Returns the row of the largest key that is no larger than this one.
+    pub(super) fn at_or_before<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<Row<'t>>, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "read a row", source };
+        self.rows.get_lower_than_or_equal_to(txn, key).map_err(failed)
     }
 
     /// Writes a row as bytes.
@@ -348,6 +364,11 @@ impl Table {
     /// Wraps what the codec said of one of this table's rows.
     pub(super) const fn damaged(&self, source: CodecError) -> StoreError {
         StoreError::Damaged { table: self.name, source }
+    }
+
+    /// Says that no number is left for another row.
+    pub(super) const fn full(&self) -> StoreError {
+        StoreError::Full { table: self.name }
     }
 
     /// Says that a row is missing that must be there.

@@ -134,9 +134,8 @@ fn make_lexical(
     remove(&beside)?;
     let mut writer = LexicalWriter::open_with(&beside, WriterOptions::bulk())?;
     for ordinal in reached.iter().map(Ordinal::new) {
-        let record = catalogue.entry(ordinal)?;
-        let entry = &record.entry;
-        let (Some(text), Some(card)) = (memo.text(entry.text), memo.card(entry.card)) else {
+        let (record, card) = catalogue.entry_with_card(ordinal)?;
+        let Some(text) = memo.text(record.entry.text) else {
             memo.check()?;
             return Err(ApplyError::ResultGone { what: "text", path: record.entry.path });
         };

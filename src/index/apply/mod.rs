@@ -27,7 +27,7 @@ pub use target::{CommitTarget, Published, Purpose, Target};
 
 use super::lexical::LexicalWriter;
 use super::vector::VectorWriter;
-use crate::store::{Catalogue, Database, EntryRecord, StoreMemo, WriteTransaction};
+use crate::store::{Catalogue, Database, EntryRecord, Flush, StoreMemo, WriteTransaction};
 use dataflows::data::{Document, Entry, EntryId, Fingerprint, View};
 use dataflows::embed::Vector;
 use dataflows::memo::{Embedded, Memo};
@@ -150,8 +150,7 @@ impl IndexWriter {
             heads.push(alive);
         }
         self.write_indexes(&mut batch)?;
-        let mut transaction = self.write_catalogue(&batch)?;
-        let flush = self.memo.flush(&mut transaction)?;
+        let (mut transaction, flush) = self.write_catalogue(&batch)?;
         self.database.put_log_bytes(&mut transaction, self.archive.log_bytes())?;
         let plan = self.plan(&epochs, heads, &batch, started)?;
         for published in &plan.published {
@@ -273,22 +272,30 @@ impl IndexWriter {
         Ok(self.lexical.commit(self.next_entry.used())?)
     }
 
-    /// Writes the catalogue's rows; returns the transaction that holds the last of them.
+    /// Writes results and the catalogue's rows, which name results by number; returns the transaction that holds the last
+    /// of them.
     ///
     /// A first load goes in several transactions, whose pages would stay in memory otherwise: without a version in the log
     /// their rows are orphans like any other.
-    fn write_catalogue(&self, batch: &Batch) -> Result<WriteTransaction<'_>, ApplyError> {
+    fn write_catalogue(&self, batch: &Batch) -> Result<(WriteTransaction<'_>, Flush), ApplyError> {
         let mut transaction = self.database.write()?;
-        for (index, (ordinal, record)) in batch.entries.iter().enumerate() {
-            if index > 0 && index % TRANSACTION_ROWS == 0 {
+        let flush = self.memo.flush(&mut transaction)?;
+        let mut entries = Vec::with_capacity(batch.entries.len().min(TRANSACTION_ROWS));
+        for (index, part) in batch.entries.chunks(TRANSACTION_ROWS).enumerate() {
+            if index > 0 {
                 transaction.commit()?;
                 transaction = self.database.write()?;
             }
-            self.catalogue.put_entry(&mut transaction, *ordinal, record)?;
+            for (ordinal, record) in part {
+                let card = self.memo.card(record.entry.card);
+                entries.push((*ordinal, record, card.ok_or(ApplyError::Unexpected("an entry's card was never told"))?));
+            }
+            self.catalogue.put_entries(&mut transaction, entries.drain(..))?;
         }
-        for (document, ordinal) in &batch.documents {
-            self.catalogue.put_document(&mut transaction, *ordinal, document)?;
-        }
-        Ok(transaction)
+        // In the order of keys, so that the database fills its pages.
+        let mut rows: Vec<_> = batch.rows.iter().map(|(ordinal, row)| (*ordinal, row)).collect();
+        rows.sort_unstable_by_key(|(ordinal, _)| *ordinal);
+        self.catalogue.put_documents(&mut transaction, rows.into_iter())?;
+        Ok((transaction, flush))
     }
 }

@@ -78,6 +78,14 @@ impl Rows {
             findings.push(finding);
         }
         rows.check_moves(archive, &of_document, findings);
+        match database.lost_numbers() {
+            Ok(lost) => {
+                let finding =
+                    |what: &str| Finding::new("catalogue", format!("{what} are not found by their number"), AGAIN);
+                findings.extend(lost.into_iter().map(|(what, count)| Finding { count, ..finding(what) }));
+            }
+            Err(error) => findings.push(Finding::new("catalogue", chain(&error), AGAIN)),
+        }
         if let Err(error) = memo.check() {
             findings.push(Finding::new("results", chain(&error), AGAIN));
         }
@@ -85,8 +93,8 @@ impl Rows {
     }
 
     fn check_entry(&mut self, ordinal: u32, memo: &StoreMemo, tally: &mut Tally, findings: &mut Vec<Finding>) {
-        let record = match self.catalogue.entry(Ordinal::new(ordinal)) {
-            Ok(record) => record,
+        let (record, named) = match self.catalogue.entry_with_card(Ordinal::new(ordinal)) {
+            Ok(row) => row,
             Err(error) => return note(&error, ordinal, "entries have no row", tally, findings),
         };
         let (card, text, id) = (record.entry.card, record.entry.text, record.entry.id());
@@ -95,11 +103,11 @@ impl Rows {
         }
         let row = Row { id, card, text, tokens: record.tokens, has_vector: record.has_vector };
         self.entries.insert(ordinal, row);
-        let (Some(content), Some(named)) = (memo.text(text), memo.card(card)) else {
-            return tally.add("results", "entries have no text or no card", ordinal);
+        let Some(content) = memo.text(text) else {
+            return tally.add("results", "entries have no text", ordinal);
         };
-        if TextHash::of(&content) != text || named.hash() != card {
-            tally.add("results", "texts or cards are not what their names say", ordinal);
+        if TextHash::of(&content) != text {
+            tally.add("results", "texts are not what their names say", ordinal);
         } else if lexical::count_tokens(&content, &named.searched_name()) != record.tokens {
             tally.add("catalogue", "token counts are not those of the text and name", ordinal);
         }
@@ -207,7 +215,8 @@ fn paths(all: impl Iterator<Item = DocumentPath>) -> Vec<DocumentPath> {
 /// Counts a missing row, and tells of any other failure in its own words.
 fn note(error: &StoreError, ordinal: u32, missing: &'static str, tally: &mut Tally, findings: &mut Vec<Finding>) {
     match error {
-        StoreError::Lost { .. } => tally.add("catalogue", missing, ordinal),
+        StoreError::Lost { table: "entries" | "documents", .. } => tally.add("catalogue", missing, ordinal),
+        StoreError::Lost { .. } => tally.add("catalogue", "rows name what is not there by number", ordinal),
         StoreError::Damaged { .. } => tally.add("catalogue", "rows cannot be decoded", ordinal),
         error => {
             let finding = Finding::new("catalogue", chain(error), AGAIN);

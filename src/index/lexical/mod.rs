@@ -49,6 +49,7 @@ mod alive;
 mod analyzer;
 mod check;
 mod error;
+mod merging;
 mod query;
 mod reader;
 mod schema;

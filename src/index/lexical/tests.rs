@@ -340,6 +340,29 @@ fn the_next_ordinal_survives_merges() {
 }
 
 #[test]
+fn removed_entries_are_gone_and_no_others() {
+    let mut index = index_of(&[("camera one", ""), ("camera two", ""), ("camera three", "")]);
+    for number in 0..4 {
+        index.add(item(number));
+        index.commit();
+    }
+    let removed: RoaringBitmap = [0, 2, 4, 5, 6, 900].into_iter().collect();
+    index.writer().remove(&removed).expect("they are removed");
+    index.writer().merge_all().expect("it merges");
+    let searcher = index.reader.reload().expect("it loads");
+    let ordinals: RoaringBitmap = searcher
+        .segment_readers()
+        .iter()
+        .flat_map(|reader| {
+            let column = reader.fast_fields().u64(super::schema::ORDINAL).expect("it is there").values;
+            reader.doc_ids_alive().map(move |document| column.get_val(document) as u32).collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(ordinals, [1, 3].into_iter().collect());
+    assert_eq!(index.writer().next_ordinal(), 7);
+}
+
+#[test]
 fn an_older_view_answers_while_the_writer_merges_its_segments_away() {
     let mut index = index_of(&[("camera", ""), ("light", "")]);
     let other = LexicalReader::open(index.dir.path()).expect("a second door");

@@ -11,6 +11,7 @@
 
 use super::analyzer;
 use super::error::LexicalError;
+use super::merging::{CLOSING, MAX_DOCUMENTS, STEADY};
 use super::schema::{self, Fields, TEXT_FIELDS};
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
@@ -19,11 +20,11 @@ use std::fs;
 use std::path::Path;
 use tantivy::directory::MmapDirectory;
 use tantivy::index::{IndexMeta, SegmentId, SegmentReader};
-use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, NoMergePolicy};
-use tantivy::{Index, IndexWriter, TantivyDocument, TantivyError, Term};
+use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
+use tantivy::{Index, IndexWriter, TantivyDocument, TantivyError};
 
-/// Segments of more documents are not merged further: such a merge takes minutes and saves a search little.
-const MAX_DOCUMENTS_TO_MERGE: usize = 1_000_000;
+/// A writer that saw so many commits puts together what they left over when it is closed.
+const COMMITS_TO_TIDY: u32 = 8;
 
 /// How the writer works: for commits as they come, or for a first load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +64,8 @@ pub struct LexicalWriter {
     writer: IndexWriter,
     fields: Fields,
     next_ordinal: u32,
+    /// Commits since it was opened.
+    commits: u32,
 }
 
 impl LexicalWriter {
@@ -100,7 +103,7 @@ impl LexicalWriter {
             .num_merge_threads(1)
             .build();
         let writer = index.writer_with_options(options).map_err(failed)?;
-        let mut writer = Self { writer, fields, next_ordinal };
+        let mut writer = Self { writer, fields, next_ordinal, commits: 0 };
         writer.hold_merges(false);
         Ok(writer)
     }
@@ -144,6 +147,7 @@ impl LexicalWriter {
         commit.set_payload(&payload);
         commit.commit().map_err(failed)?;
         self.next_ordinal = next_ordinal;
+        self.commits = self.commits.saturating_add(1);
         Ok(())
     }
 
@@ -181,12 +185,14 @@ impl LexicalWriter {
 
     /// Removes the documents of these entries, durably; [`Self::compact`] gives back the space. The next free ordinal stays.
     ///
+    /// Looks at the ordinal of every document, once for all of them: ordinals have no postings, which would take more
+    /// space than they save time here.
+    ///
     /// # Errors
     /// [`LexicalError::Commit`]: nothing was removed; open the writer again.
     pub fn remove(&mut self, entries: &RoaringBitmap) -> Result<(), LexicalError> {
-        for ordinal in entries {
-            self.writer.delete_term(Term::from_field_u64(self.fields.ordinal, u64::from(ordinal)));
-        }
+        let query = schema::any_of(entries.clone());
+        self.writer.delete_query(Box::new(query)).map_err(|source| LexicalError::Commit(Box::new(source)))?;
         self.commit(self.next_ordinal)
     }
 
@@ -197,13 +203,13 @@ impl LexicalWriter {
     /// [`LexicalError::Merge`] if that fails; the segments that are left stay as they were.
     pub fn compact(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<(), LexicalError> {
         let failed = |source: TantivyError| LexicalError::Merge(Box::new(source));
-        let mut groups: Vec<(Vec<SegmentId>, usize)> = Vec::new();
+        let mut groups: Vec<(Vec<SegmentId>, u32)> = Vec::new();
         for segment in self.writer.index().searchable_segment_metas().map_err(failed)? {
             if !segment.has_deletes() {
                 continue;
             }
-            let documents = segment.num_docs() as usize;
-            match groups.last_mut().filter(|(_, together)| together + documents <= MAX_DOCUMENTS_TO_MERGE) {
+            let documents = segment.num_docs();
+            match groups.last_mut().filter(|(_, together)| together + documents <= MAX_DOCUMENTS) {
                 Some((segments, together)) => {
                     segments.push(segment.id());
                     *together += documents;
@@ -226,16 +232,22 @@ impl LexicalWriter {
         if hold {
             return self.writer.set_merge_policy(Box::new(NoMergePolicy));
         }
-        let mut policy = LogMergePolicy::default();
-        policy.set_max_docs_before_merge(MAX_DOCUMENTS_TO_MERGE);
-        self.writer.set_merge_policy(Box::new(policy));
+        self.writer.set_merge_policy(Box::new(STEADY));
     }
 
     /// Waits for merges that run, and closes the index. A writer that is dropped gives them up, and loses nothing else.
     ///
+    /// Where many commits came, what they left over is merged as well; where one did, as in a first load, nobody waits
+    /// for that.
+    ///
     /// # Errors
     /// [`LexicalError::Merge`] if one of them fails.
-    pub fn close(self) -> Result<(), LexicalError> {
+    pub fn close(mut self) -> Result<(), LexicalError> {
+        if self.commits >= COMMITS_TO_TIDY {
+            self.writer.set_merge_policy(Box::new(CLOSING));
+            // The policy is asked when a commit or a merge ends.
+            self.commit(self.next_ordinal)?;
+        }
         self.writer.wait_merging_threads().map_err(|source| LexicalError::Merge(Box::new(source)))
     }
 }

@@ -93,8 +93,8 @@ pub struct CollectionLine {
     pub chunk_lists: u64,
     /// Results of cleaning removed.
     pub cleaned: u64,
-    /// Cards removed.
-    pub cards: u64,
+    /// Rows of what chunks are called.
+    pub heads: u64,
     /// Vectors removed from the database.
     pub stored_vectors: u64,
     /// Entries that only living readers hold back.

@@ -1,0 +1,207 @@
+//! What the memo promises: the first answer, across flushes that are lost and processes that end.
+
+use super::*;
+use crate::store::packing::cases;
+use crate::store::{Database, Layout};
+use dataflows::data::{ChunkKind, Lines};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+fn chunked(n: usize) -> Chunked {
+    Chunked::Fault(format!("fault {n}"))
+}
+
+fn id(n: u64) -> ChunkingId {
+    ChunkingId::from_words([n, 0])
+}
+
+#[test]
+fn the_first_answer_stays_before_while_and_after_it_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = Layout::new(folder.path());
+    layout.create().unwrap();
+    let database = Database::open_writer(&layout).unwrap();
+    let memo = database.memo(Fingerprint::default());
+    memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
+    memo.put_chunks(id(1), chunked(2), vec![], Keep::Durable);
+    let answer = |memo: &StoreMemo| memo.chunks(id(1)).as_deref().cloned();
+    assert_eq!(answer(&memo), Some(chunked(1)));
+    let mut transaction = database.write().unwrap();
+    let flush = memo.flush(&mut transaction).unwrap();
+    assert_eq!(answer(&memo), Some(chunked(1)));
+    transaction.commit().unwrap();
+    memo.flushed(flush);
+    memo.put_chunks(id(1), chunked(3), vec![], Keep::Durable);
+    assert_eq!(answer(&memo), Some(chunked(1)));
+    assert_eq!(answer(&database.memo(Fingerprint::default())), Some(chunked(1)));
+}
+
+#[test]
+fn a_flush_that_begins_before_the_one_before_is_forgotten_keeps_its_results_in_sight() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = Layout::new(folder.path());
+    layout.create().unwrap();
+    let database = Database::open_writer(&layout).unwrap();
+    let memo = database.memo(Fingerprint::default());
+    memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
+    let mut first = database.write().unwrap();
+    let first_flush = memo.flush(&mut first).unwrap();
+    first.commit().unwrap();
+    memo.put_chunks(id(2), chunked(2), vec![], Keep::Durable);
+    let mut second = database.write().unwrap();
+    let second_flush = memo.flush(&mut second).unwrap();
+    memo.flushed(first_flush);
+    assert_eq!(memo.chunks(id(1)).as_deref(), Some(&chunked(1)));
+    assert_eq!(memo.chunks(id(2)).as_deref(), Some(&chunked(2)), "it is not in the database yet");
+    second.commit().unwrap();
+    memo.flushed(second_flush);
+    assert_eq!(memo.chunks(id(2)).as_deref(), Some(&chunked(2)));
+}
+
+#[test]
+fn a_flush_whose_transaction_is_lost_is_written_by_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = Layout::new(folder.path());
+    layout.create().unwrap();
+    let database = Database::open_writer(&layout).unwrap();
+    let memo = database.memo(Fingerprint::default());
+    memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
+    let mut lost = database.write().unwrap();
+    let _ = memo.flush(&mut lost).unwrap();
+    drop(lost);
+    memo.put_chunks(id(2), chunked(2), vec![], Keep::WhileRunning);
+    let mut kept = database.write().unwrap();
+    let flush = memo.flush(&mut kept).unwrap();
+    kept.commit().unwrap();
+    memo.flushed(flush);
+    let fresh = database.memo(Fingerprint::default());
+    assert_eq!(fresh.chunks(id(1)).as_deref(), Some(&chunked(1)));
+    assert_eq!(fresh.chunks(id(2)), None, "kept only while running");
+    assert_eq!(memo.chunks(id(2)).as_deref(), Some(&chunked(2)));
+}
+
+/// A list of few heads and texts in any order, and the texts.
+fn list(parts: &[(u8, u8, u32)]) -> (Chunked, Vec<(TextHash, String)>) {
+    let text = |n: u8| format!("text {n} {}", "x".repeat(usize::from(n)));
+    let chunk = |&(head, n, first): &(u8, u8, u32)| Chunk {
+        kind: if head % 2 == 0 { ChunkKind::Code } else { ChunkKind::Document },
+        language: "rust".to_owned(),
+        symbol: format!("Module::item_{head}"),
+        name: format!("pub fn item_{head}()"),
+        text: TextHash::of(&text(n)),
+        lines: Lines { first, last: first.wrapping_add(u32::from(n)) },
+    };
+    let texts = parts.iter().map(|(_, n, _)| (TextHash::of(&text(*n)), text(*n))).collect();
+    (Chunked::Chunks(parts.iter().map(chunk).collect()), texts)
+}
+
+/// What is done to a memo.
+#[derive(Clone, Debug)]
+enum Step {
+    Put(u64, Vec<(u8, u8, u32)>),
+    Flush,
+    LoseFlush,
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let parts = prop::collection::vec((0u8..6, 0u8..12, prop_oneof![0u32..50, any::<u32>()]), 0..12);
+    prop_oneof![
+        4 => (0u64..8, parts).prop_map(|(id, parts)| Step::Put(id, parts)),
+        2 => Just(Step::Flush),
+        1 => Just(Step::LoseFlush),
+        1 => Just(Step::Restart),
+    ]
+}
+
+proptest! {
+    #![proptest_config(cases(48))]
+    #[test]
+    fn lists_and_texts_come_back_whatever_is_flushed_lost_and_opened_again(
+        steps in prop::collection::vec(step(), 1..24),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path());
+        layout.create().unwrap();
+        let mut database = Database::open_writer(&layout).unwrap();
+        let mut memo = database.memo(Fingerprint::default());
+        // What was put first, and what of it is durable.
+        let (mut put, mut durable) = (BTreeMap::new(), BTreeMap::new());
+        for step in steps {
+            match step {
+                Step::Put(n, parts) => {
+                    let (chunked, texts) = list(&parts);
+                    memo.put_chunks(id(n), chunked.clone(), texts.clone(), Keep::Durable);
+                    put.entry(n).or_insert((chunked, texts));
+                }
+                Step::Flush => {
+                    let mut transaction = database.write().unwrap();
+                    let flush = memo.flush(&mut transaction).unwrap();
+                    transaction.commit().unwrap();
+                    memo.flushed(flush);
+                    durable = put.clone();
+                }
+                Step::LoseFlush => {
+                    let mut transaction = database.write().unwrap();
+                    let _ = memo.flush(&mut transaction).unwrap();
+                }
+                Step::Restart => {
+                    drop((memo, database));
+                    database = Database::open_writer(&layout).unwrap();
+                    memo = database.memo(Fingerprint::default());
+                    put = durable.clone();
+                }
+            }
+            for (n, (chunked, texts)) in &put {
+                prop_assert!(memo.chunks(id(*n)).as_deref() == Some(chunked), "list {n}");
+                for (hash, text) in texts {
+                    prop_assert!(memo.text(*hash).as_ref() == Some(text), "{text:?}");
+                }
+            }
+            for (n, (chunked, texts)) in &durable {
+                let Chunked::Chunks(chunks) = chunked else { continue };
+                for hash in texts.iter().map(|(hash, _)| *hash).chain([TextHash::of("a text that no list holds")]) {
+                    let expected: Vec<Chunk> = chunks.iter().filter(|chunk| chunk.text == hash).cloned().collect();
+                    prop_assert_eq!(memo.chunks_with_text(id(*n), hash).unwrap(), expected);
+                }
+            }
+            prop_assert_eq!(database.lost_numbers().unwrap(), []);
+            prop_assert!(memo.check().is_ok());
+        }
+    }
+}
+
+#[test]
+fn a_list_whose_text_was_never_told_stops_the_publish_that_would_store_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = Layout::new(folder.path());
+    layout.create().unwrap();
+    let database = Database::open_writer(&layout).unwrap();
+    let memo = database.memo(Fingerprint::default());
+    memo.put_chunks(id(1), list(&[(0, 1, 1)]).0, Vec::new(), Keep::Durable);
+    let mut transaction = database.write().unwrap();
+    assert!(matches!(memo.flush(&mut transaction), Err(StoreError::Lost { table: "texts", .. })));
+}
+
+#[test]
+fn cards_are_known_until_they_are_forgotten_and_again_once_they_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = Layout::new(folder.path());
+    layout.create().unwrap();
+    let memo = Database::open_writer(&layout).unwrap().memo(Fingerprint::default());
+    let card = Card {
+        kind: ChunkKind::Code,
+        language: "rust".to_owned(),
+        symbol: "World::spawn".to_owned(),
+        name: "pub fn spawn(&mut self) -> Entity".to_owned(),
+        folder: "src".to_owned(),
+        module: "bevy_ecs".to_owned(),
+        labels: vec![("version".to_owned(), "0.16".to_owned())],
+    };
+    for _ in 0..2 {
+        assert_eq!(memo.card(card.hash()), None);
+        memo.put_card(card.hash(), &card);
+        assert_eq!(memo.card(card.hash()), Some(card.clone()));
+        memo.forget_cards();
+    }
+}
