@@ -4,17 +4,21 @@
 //!
 //! ```text
 //! list    00 chunk …            01 UTF-8: why there are no chunks
-//! chunk   tag · lines behind the first · (text) · (head) · (gap)
-//! tag     bit 0      the text is one more than that of the chunk before; else a signed step follows
-//!         bits 1-2   0 the head of the chunk before · 1 one more · 2 a signed step follows
-//!         bits 3-7   first line less the last line of the chunk before, up to 30; 31: a signed step follows
+//! chunk   0nnnnnnn              text and head are one more than before, one line is between, n lines behind the first
+//!         1gggHHTT · lines behind the first · (text) · (head) · (gap)
+//! TT      0 one more than before · 1 a step from there · 2 two more than where it left off · 3 a step from there
+//! HH      0 as before · 1 one more · 2 a step from there · 3 two more than where it left off
+//! ggg     first line less the last line before, up to 6; 7: a step from there
 //! ```
 //!
-//! **Invariant:** unpacking gives what was packed, whatever its numbers; of other bytes it gives nothing, or a list of
-//! at most half as many chunks as there are bytes.
+//! What a list left off at is the number in front of the last step 1 or 2: behind an edited chunk, which got new
+//! numbers, those of its neighbours go on.
 //!
-//! An edit of one chunk writes the list of its whole document again: the chunks it left alone cost two bytes each, since
-//! texts and heads got their numbers in the order in which a list first named them.
+//! **Invariant:** unpacking gives what was packed, whatever its numbers; of other bytes it gives nothing, or a list of
+//! no more chunks than there are bytes.
+//!
+//! An edit of one chunk writes the list of its whole document again: most of the chunks it left alone cost a byte each,
+//! since texts and heads got their numbers in the order in which a list first named them.
 
 use super::varint;
 use dataflows::data::Lines;
@@ -22,13 +26,24 @@ use dataflows::data::Lines;
 const CHUNKS: u8 = 0;
 const FAULT: u8 = 1;
 
-const NEXT_TEXT: u8 = 1;
-const HEAD_SHIFT: u8 = 1;
-const SAME_HEAD: u8 = 0;
-const NEXT_HEAD: u8 = 1;
-const OTHER_HEAD: u8 = 2;
-const GAP_SHIFT: u8 = 3;
-const FAR: u8 = 31;
+/// Marks a chunk that is not the usual one.
+const OTHER: u8 = 0x80;
+/// First line less the last line before, of the usual chunk.
+const USUAL_GAP: u32 = 2;
+const HEAD_SHIFT: u8 = 2;
+const GAP_SHIFT: u8 = 4;
+const FAR: u8 = 7;
+
+/// How a text follows from those before it.
+const TEXT_NEXT: u8 = 0;
+const TEXT_STEP: u8 = 1;
+const TEXT_BACK: u8 = 2;
+const TEXT_STEP_BACK: u8 = 3;
+/// How a head follows from those before it.
+const HEAD_SAME: u8 = 0;
+const HEAD_NEXT: u8 = 1;
+const HEAD_STEP: u8 = 2;
+const HEAD_BACK: u8 = 3;
 
 /// A chunk in a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,9 +56,6 @@ pub(in crate::store) struct NumberedChunk {
     pub(in crate::store) lines: Lines,
 }
 
-/// What stands in front of the first chunk.
-const BEFORE: NumberedChunk = NumberedChunk { head: 0, text: 0, lines: Lines { first: 0, last: 0 } };
-
 /// A chunk list in the database.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::store) enum NumberedList {
@@ -53,38 +65,78 @@ pub(in crate::store) enum NumberedList {
     Fault(String),
 }
 
+/// The numbers that steps start from.
+#[derive(Clone, Copy, Default)]
+struct Trail {
+    before: u32,
+    left_off: u32,
+}
+
+impl Trail {
+    const fn next(self) -> u32 {
+        self.before.wrapping_add(1)
+    }
+
+    const fn back(self) -> u32 {
+        self.left_off.wrapping_add(2)
+    }
+
+    /// Goes on to a number; `away` if by a step from the one before.
+    fn go(&mut self, number: u32, away: bool) {
+        if away {
+            self.left_off = self.before;
+        }
+        self.before = number;
+    }
+}
+
 /// Packs a chunk list.
 pub(in crate::store) fn pack_list(list: &NumberedList) -> Vec<u8> {
     let chunks = match list {
         NumberedList::Chunks(chunks) => chunks,
         NumberedList::Fault(error) => return [&[FAULT], error.as_bytes()].concat(),
     };
-    let mut packed = Vec::with_capacity(1 + 3 * chunks.len());
+    let mut packed = Vec::with_capacity(1 + 2 * chunks.len());
     packed.push(CHUNKS);
-    let mut before = BEFORE;
-    for chunk in chunks {
-        let is_next_text = chunk.text == before.text.wrapping_add(1);
-        let head = if chunk.head == before.head {
-            SAME_HEAD
-        } else if chunk.head == before.head.wrapping_add(1) {
-            NEXT_HEAD
-        } else {
-            OTHER_HEAD
+    let (mut texts, mut heads, mut last_line) = (Trail::default(), Trail::default(), 0_u32);
+    for &NumberedChunk { head, text, lines } in chunks {
+        let text_code = match text {
+            text if text == texts.next() => TEXT_NEXT,
+            text if text == texts.back() => TEXT_BACK,
+            text if text.abs_diff(texts.left_off) < text.abs_diff(texts.before) => TEXT_STEP_BACK,
+            _ => TEXT_STEP,
         };
-        let gap = chunk.lines.first.wrapping_sub(before.lines.last);
-        let gap = u8::try_from(gap).unwrap_or(FAR).min(FAR);
-        packed.push(u8::from(is_next_text) | head << HEAD_SHIFT | gap << GAP_SHIFT);
-        varint::write(&mut packed, u64::from(chunk.lines.last.wrapping_sub(chunk.lines.first)));
-        if !is_next_text {
-            varint::write_step(&mut packed, before.text, chunk.text);
+        let head_code = match head {
+            head if head == heads.before => HEAD_SAME,
+            head if head == heads.next() => HEAD_NEXT,
+            head if head == heads.back() => HEAD_BACK,
+            _ => HEAD_STEP,
+        };
+        let (gap, more) = (lines.first.wrapping_sub(last_line), lines.last.wrapping_sub(lines.first));
+        match u8::try_from(more) {
+            Ok(more) if more < OTHER && (text_code, head_code, gap) == (TEXT_NEXT, HEAD_NEXT, USUAL_GAP) => {
+                packed.push(more);
+            }
+            _ => {
+                let gap = u8::try_from(gap).unwrap_or(FAR).min(FAR);
+                packed.push(OTHER | gap << GAP_SHIFT | head_code << HEAD_SHIFT | text_code);
+                varint::write(&mut packed, u64::from(more));
+                match text_code {
+                    TEXT_STEP => varint::write_step(&mut packed, texts.before, text),
+                    TEXT_STEP_BACK => varint::write_step(&mut packed, texts.left_off, text),
+                    _ => {}
+                }
+                if head_code == HEAD_STEP {
+                    varint::write_step(&mut packed, heads.before, head);
+                }
+                if gap == FAR {
+                    varint::write_step(&mut packed, last_line, lines.first);
+                }
+            }
         }
-        if head == OTHER_HEAD {
-            varint::write_step(&mut packed, before.head, chunk.head);
-        }
-        if gap == FAR {
-            varint::write_step(&mut packed, before.lines.last, chunk.lines.first);
-        }
-        before = *chunk;
+        texts.go(text, text_code == TEXT_STEP);
+        heads.go(head, head_code == HEAD_STEP);
+        last_line = lines.last;
     }
     packed
 }
@@ -96,27 +148,37 @@ pub(in crate::store) fn unpack_list(packed: &[u8]) -> Option<NumberedList> {
         (&FAULT, error) => return Some(NumberedList::Fault(str::from_utf8(error).ok()?.to_owned())),
         _ => return None,
     };
-    let mut chunks = Vec::with_capacity(rest.len() / 2);
-    let mut before = BEFORE;
+    let mut chunks = Vec::with_capacity(rest.len());
+    let (mut texts, mut heads, mut last_line) = (Trail::default(), Trail::default(), 0_u32);
     while let Some((&tag, behind)) = rest.split_first() {
         rest = behind;
-        let more = varint::read_u32(&mut rest)?;
-        let text = match tag & NEXT_TEXT {
-            0 => varint::read_step(&mut rest, before.text)?,
-            _ => before.text.wrapping_add(1),
+        let (text_code, head_code, gap, more) = if tag < OTHER {
+            (TEXT_NEXT, HEAD_NEXT, None, u32::from(tag))
+        } else {
+            let gap = (tag & !OTHER) >> GAP_SHIFT;
+            (tag & 3, tag >> HEAD_SHIFT & 3, Some(gap), varint::read_u32(&mut rest)?)
         };
-        let head = match tag >> HEAD_SHIFT & 3 {
-            SAME_HEAD => before.head,
-            NEXT_HEAD => before.head.wrapping_add(1),
-            OTHER_HEAD => varint::read_step(&mut rest, before.head)?,
-            _ => return None,
+        let text = match text_code {
+            TEXT_NEXT => texts.next(),
+            TEXT_STEP => varint::read_step(&mut rest, texts.before)?,
+            TEXT_BACK => texts.back(),
+            _ => varint::read_step(&mut rest, texts.left_off)?,
         };
-        let first = match tag >> GAP_SHIFT {
-            FAR => varint::read_step(&mut rest, before.lines.last)?,
-            gap => before.lines.last.wrapping_add(u32::from(gap)),
+        let head = match head_code {
+            HEAD_SAME => heads.before,
+            HEAD_NEXT => heads.next(),
+            HEAD_STEP => varint::read_step(&mut rest, heads.before)?,
+            _ => heads.back(),
         };
-        before = NumberedChunk { head, text, lines: Lines { first, last: first.wrapping_add(more) } };
-        chunks.push(before);
+        let first = match gap {
+            None => last_line.wrapping_add(USUAL_GAP),
+            Some(FAR) => varint::read_step(&mut rest, last_line)?,
+            Some(gap) => last_line.wrapping_add(u32::from(gap)),
+        };
+        texts.go(text, text_code == TEXT_STEP);
+        heads.go(head, head_code == HEAD_STEP);
+        last_line = first.wrapping_add(more);
+        chunks.push(NumberedChunk { head, text, lines: Lines { first, last: last_line } });
     }
     Some(NumberedList::Chunks(chunks))
 }
@@ -139,11 +201,35 @@ mod tests {
         })
     }
 
+    /// A list as edits leave it: runs of neighbours with jumps between them.
+    fn edited() -> impl Strategy<Value = Vec<NumberedChunk>> {
+        let part = (number(), number(), 0u32..6, 0u32..140, prop::collection::vec((0u32..3, 0u32..3), 1..8));
+        prop::collection::vec(part, 0..8).prop_map(|parts| {
+            let mut line = 0_u32;
+            let run = |(head, text, gap, more, steps): (u32, u32, u32, u32, Vec<(u32, u32)>)| {
+                let (mut head, mut text) = (head, text);
+                let chunk = |(head_step, text_step): (u32, u32)| {
+                    head = head.wrapping_add(head_step);
+                    text = text.wrapping_add(text_step);
+                    let first = line.wrapping_add(gap);
+                    line = first.wrapping_add(more);
+                    NumberedChunk { head, text, lines: Lines { first, last: line } }
+                };
+                steps.into_iter().map(chunk).collect::<Vec<_>>()
+            };
+            parts.into_iter().flat_map(run).collect()
+        })
+    }
+
     proptest! {
         #![proptest_config(super::super::cases(512))]
         #[test]
-        fn any_list_comes_back(chunks in prop::collection::vec(chunk(), 0..40), fault in "\\PC{0,20}") {
-            for list in [NumberedList::Chunks(chunks), NumberedList::Fault(fault)] {
+        fn any_list_comes_back(
+            chunks in prop::collection::vec(chunk(), 0..40),
+            edited in edited(),
+            fault in "\\PC{0,20}",
+        ) {
+            for list in [NumberedList::Chunks(chunks), NumberedList::Chunks(edited), NumberedList::Fault(fault)] {
                 prop_assert_eq!(unpack_list(&pack_list(&list)), Some(list));
             }
         }
@@ -153,7 +239,7 @@ mod tests {
             let behind = [&[CHUNKS][..], &bytes].concat();
             for packed in [&bytes, &behind] {
                 if let Some(NumberedList::Chunks(chunks)) = unpack_list(packed) {
-                    prop_assert!(chunks.len() <= packed.len() / 2);
+                    prop_assert!(chunks.len() < packed.len());
                 }
             }
         }
@@ -171,13 +257,23 @@ mod tests {
     }
 
     #[test]
-    fn chunks_that_follow_each_other_take_two_bytes() {
+    fn what_an_edit_left_alone_takes_a_byte_a_chunk() {
         let chunk = |at: u32| NumberedChunk {
             head: 70_000 + at,
             text: 90_000 + at,
             lines: Lines { first: 1 + 10 * at, last: 9 + 10 * at },
         };
-        let packed = pack_list(&NumberedList::Chunks((0..1000).map(chunk).collect()));
-        assert!(packed.len() <= 2 * 1000 + 10, "{} bytes", packed.len());
+        let mut chunks: Vec<_> = (0..1000).map(chunk).collect();
+        let size = |chunks: &[NumberedChunk]| pack_list(&NumberedList::Chunks(chunks.to_vec())).len();
+        assert!(size(&chunks) <= 1000 + 12, "{} bytes", size(&chunks));
+        let before = size(&chunks);
+        chunks[400].text = 5_000_000;
+        chunks[700].text = 5_000_001;
+        chunks[700].head = 4_000_000;
+        chunks[401..]
+            .iter_mut()
+            .for_each(|chunk| chunk.lines = Lines { first: chunk.lines.first + 3, last: chunk.lines.last + 3 });
+        chunks[400].lines.last += 3;
+        assert!(size(&chunks) <= before + 20, "{} bytes more", size(&chunks) - before);
     }
 }
