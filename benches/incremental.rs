@@ -48,13 +48,16 @@ const QUESTIONS: [&str; 20] = [
     "World::spawn",
 ];
 
+/// A part of the bench, by name.
+type Part = (&'static str, fn(&Repository, &Path));
+
 fn main() {
     let folder = tempfile::tempdir().expect("a folder for temporary files can be made");
     let repository = Repository::for_bench(folder.path());
     println!("{}", Machine::describe(&repository));
     println!("\n| what | figure |\n|---|---|");
     let only = std::env::var("TIDEMILL_BENCH_ONLY").ok();
-    let parts: [(&str, fn(&Repository, &Path)); 3] = [("load", first_load), ("live", live), ("backfill", backfill)];
+    let parts: [Part; 3] = [("load", first_load), ("live", live), ("backfill", backfill)];
     for (name, measure) in parts {
         if only.as_deref().is_none_or(|only| only == name) {
             measure(&repository, folder.path());

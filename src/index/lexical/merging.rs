@@ -12,9 +12,9 @@
 //! eight times the documents of the first, and more than [`SMALL`]; so there are never more than some forty. A document is
 //! written again some eight times on each of the few levels that it passes.
 //!
-//! Each segment has a dictionary of its own, and what commits bring says little that is new: segments apart took a third
-//! more space than all in one. tantivy's own policy leaves those alone that have more than ten thousand documents until
-//! eight of about one size have come together, for a first load and the commits behind it mostly never.
+//! Each segment has a dictionary of its own, and what commits bring says little that is new: `docs/benchmarks.md` has what
+//! that takes. tantivy's own policy leaves segments of more than ten thousand documents alone until eight of about one size
+//! have come together: of a first load and the commits behind it, mostly never.
 
 use tantivy::index::SegmentMeta;
 use tantivy::indexer::{MergeCandidate, MergePolicy};

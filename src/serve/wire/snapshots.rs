@@ -93,7 +93,7 @@ pub struct CollectionLine {
     pub chunk_lists: u64,
     /// Results of cleaning removed.
     pub cleaned: u64,
-    /// Rows of what chunks are called.
+    /// Heads removed: what chunks are called.
     pub heads: u64,
     /// Vectors removed from the database.
     pub stored_vectors: u64,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::store::packing::cases;
-use crate::store::{Database, Layout};
+use crate::store::{Database, Layout, Needed};
 use dataflows::data::{ChunkKind, Lines};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -204,4 +204,45 @@ fn cards_are_known_until_they_are_forgotten_and_again_once_they_are_told() {
         assert_eq!(memo.card(card.hash()), Some(card.clone()));
         memo.forget_cards();
     }
+}
+
+#[test]
+fn what_was_swept_comes_back_under_a_new_number_and_no_number_comes_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = Layout::new(folder.path());
+    layout.create().unwrap();
+    let database = Database::open_writer(&layout).unwrap();
+    let put = |n: u64, parts: &[(u8, u8, u32)]| {
+        let memo = database.memo(Fingerprint::default());
+        let (chunked, texts) = list(parts);
+        memo.put_chunks(id(n), chunked, texts, Keep::Durable);
+        let mut transaction = database.write().unwrap();
+        let flush = memo.flush(&mut transaction).unwrap();
+        transaction.commit().unwrap();
+        memo.flushed(flush);
+    };
+    let numbers = || {
+        let tables = &database.tables;
+        let txn = tables.read().unwrap();
+        let last = |row: Option<(&[u8], &[u8])>| row.map(|(key, _)| key.to_vec());
+        (next_text(&tables.text_hashes, &txn).unwrap(), last(tables.heads.values.last(&txn).unwrap()))
+    };
+    put(1, &[(0, 1, 1), (1, 2, 9), (2, 3, 20)]);
+    put(2, &[(0, 1, 1), (3, 4, 9)]);
+    let before = numbers();
+    // Nothing but the second list is needed: the texts and heads of the first go, but for those that the second names.
+    let mut needed = Needed::default();
+    needed.chunks(id(2));
+    let swept = database.sweep(&needed, &mut || true).unwrap();
+    assert_eq!((swept.chunks, swept.texts, swept.heads), (1, 2, 2));
+    assert_eq!(database.sweep(&Needed::default(), &mut || true).unwrap().chunks, 1);
+    assert_eq!(numbers(), before, "the last row of a numbered table stays");
+    assert_eq!(database.lost_numbers().unwrap(), []);
+    put(1, &[(0, 1, 1), (1, 2, 9), (2, 3, 20)]);
+    assert_eq!(numbers().0, before.0 + 3, "what came back has new numbers");
+    assert_eq!(
+        database.memo(Fingerprint::default()).chunks(id(1)).as_deref(),
+        Some(&list(&[(0, 1, 1), (1, 2, 9), (2, 3, 20)]).0)
+    );
+    assert_eq!(database.lost_numbers().unwrap(), []);
 }
