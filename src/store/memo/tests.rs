@@ -1,6 +1,7 @@
 //! What the memo promises: the first answer, across flushes that are lost and processes that end.
 
 use super::*;
+use crate::store::numbering::next_text;
 use crate::store::packing::cases;
 use crate::store::{Database, Layout, Needed};
 use dataflows::data::{ChunkKind, Lines};
