@@ -363,6 +363,20 @@ fn removed_entries_are_gone_and_no_others() {
 }
 
 #[test]
+fn a_removal_that_was_killed_before_its_commit_is_done_by_the_next() {
+    let mut index = index_of(&[("camera one", ""), ("camera two", ""), ("camera three", "")]);
+    let before = std::fs::read(index.dir.path().join("meta.json")).expect("it is there");
+    let removed: RoaringBitmap = [1].into_iter().collect();
+    index.writer().remove(&removed).expect("it is removed");
+    // As if the process had ended in front of the last step: the files are there, and no list names them.
+    drop(index.writer.take());
+    std::fs::write(index.dir.path().join("meta.json"), before).expect("it is written");
+    index.reopen();
+    index.writer().remove(&removed).expect("it is removed by the next");
+    assert_eq!(index.reader.reload().expect("it loads").num_docs(), 2);
+}
+
+#[test]
 fn an_older_view_answers_while_the_writer_merges_its_segments_away() {
     let mut index = index_of(&[("camera", ""), ("light", "")]);
     let other = LexicalReader::open(index.dir.path()).expect("a second door");

@@ -191,8 +191,11 @@ impl LexicalWriter {
     /// # Errors
     /// [`LexicalError::Commit`]: nothing was removed; open the writer again.
     pub fn remove(&mut self, entries: &RoaringBitmap) -> Result<(), LexicalError> {
-        let query = schema::any_of(entries.clone());
-        self.writer.delete_query(Box::new(query)).map_err(|source| LexicalError::Commit(Box::new(source)))?;
+        let failed = |source: TantivyError| LexicalError::Commit(Box::new(source));
+        // A removal that was killed in front of its commit left a file that is named by the number of operations so far:
+        // this one has the same number, and would not write over it.
+        self.writer.garbage_collect_files().wait().map_err(failed)?;
+        self.writer.delete_query(Box::new(schema::any_of(entries.clone()))).map_err(failed)?;
         self.commit(self.next_ordinal)
     }
 
