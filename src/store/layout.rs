@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The format that this build writes and reads.
-pub const STORE_FORMAT: u32 = 1;
+pub const STORE_FORMAT: u32 = 2;
 
 /// The folders of a store.
 #[derive(Clone, Debug)]
@@ -165,7 +165,7 @@ mod tests {
         layout.create().unwrap();
         fs::write(folder.path().join("FORMAT"), "tidemill store format 7\n").unwrap();
         let error = layout.create().unwrap_err().to_string();
-        assert!(error.contains("format 7") && error.contains("format 1"), "{error}");
+        assert!(error.contains("format 7") && error.contains("format 2"), "{error}");
     }
 
     #[test]
