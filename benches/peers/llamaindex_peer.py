@@ -14,7 +14,7 @@ from llama_index.core.node_parser.interface import TextSplitter
 from llama_index.core.schema import Document, MetadataMode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import VectorStoreQuery
-from llama_index.vector_stores.chroma import ChromaVectorStore
+from llama_index.vector_stores.chroma import ChromaVectorStore, base
 from peer import Peer
 
 # Called back by pydantic models that cannot hold an arbitrary object of ours.
@@ -47,6 +47,8 @@ class LlamaIndexPeer(Peer):
         global VECTORS
         VECTORS = self.vectors
         client = chromadb.PersistentClient(path=str(self.folder / "chroma"))
+        # 0.6.0 inserts up to 41,665 rows at once; a local Chroma refuses more than this, so a first load would fail.
+        base.MAX_CHUNK_SIZE = client.get_max_batch_size()
         self.collection = client.get_or_create_collection("texts", metadata={"hnsw:space": "cosine"})
         self.store = ChromaVectorStore(chroma_collection=self.collection)
         self.pipeline = IngestionPipeline(

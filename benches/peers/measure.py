@@ -9,6 +9,7 @@ In: a JSON object of options as the only argument. Out: a JSON file with the fig
 
 import importlib
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -54,6 +55,14 @@ def most_memory(process):
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
     return 0.0
+
+
+def processor_seconds(process):
+    """Returns the processor time that a process has taken so far, all threads together."""
+    if process is None:
+        return time.process_time()
+    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def difference(held, expected):
@@ -106,10 +115,12 @@ def run(options):
     if options["phase"] == "commits":
         for parent, commit in zip(commits, commits[1:]):
             texts, seconds = peer.embedded()
+            processor = processor_seconds(peer.process())
             begun = time.perf_counter()
             step = corpus.step(parent, commit)
             peer.apply(step)
             took = time.perf_counter() - begun
+            processor = processor_seconds(peer.process()) - processor
             now_texts, now_seconds = peer.embedded()
             figures["steps"].append(
                 {
@@ -117,6 +128,7 @@ def run(options):
                     "changes": len(step.changes),
                     "removed": sum(text is None for text in step.changes.values()),
                     "ms": 1000 * took,
+                    "processor_ms": 1000 * processor,
                     "embed_ms": 1000 * (now_seconds - seconds),
                     "embedded": now_texts - texts,
                 }
@@ -143,6 +155,9 @@ def main():
     options = json.loads(sys.argv[1])
     figures = run(options)
     Path(options["out"]).write_text(json.dumps(figures))
+    if options["peer"] == "pathway":
+        # Its engine and server run in threads that nothing ends.
+        os._exit(0)
 
 
 if __name__ == "__main__":
