@@ -16,8 +16,10 @@ import sys
 import time
 from pathlib import Path
 
-from corpus import Corpus
-from measure import PEERS
+sys.dont_write_bytecode = True  # beside the sources nothing is to be left
+
+from corpus import Corpus  # noqa: E402
+from measure import PEERS  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 
