@@ -2,10 +2,12 @@
 
 The shape is that of its own example examples/text_embedding_lancedb: `localfs.walk_dir`, `mount_each` with a memoised
 function a file, rows declared in a table target, no index on the table, so that LanceDB compares all vectors. At every
-commit the changed files are written into the folder and the app is updated, the documented way of catching up; its own
-state is in LMDB beside the table.
+commit the changed files are written into the folder, which the app follows live; its own state is in LMDB beside the
+table. A commit is in when the table holds the changed files' chunks, which is asked for every few milliseconds.
 """
 
+import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +25,7 @@ from peer import Peer
 
 DATABASE = coco.ContextKey[lancedb.LanceAsyncConnection]("peers")
 PEER = None
+MOST_SECONDS = 300
 
 
 @dataclass
@@ -41,7 +44,8 @@ async def lifespan(builder: coco.EnvironmentBuilder):
 
 
 @coco.fn(memo=True)
-async def process_file(file: FileLike, path: str, table: lancedb.TableTarget[Row]) -> None:
+async def process_file(file: FileLike, root: str, table: lancedb.TableTarget[Row]) -> None:
+    path = Path(file.file_path.resolve()).relative_to(root).as_posix()
     chunks = split(await file.read_text())
     ids = IdGenerator()
     for chunk, vector in zip(chunks, PEER.vectors.documents(chunks)):
@@ -49,21 +53,15 @@ async def process_file(file: FileLike, path: str, table: lancedb.TableTarget[Row
 
 
 @coco.fn
-async def process_named(file: FileLike, root: str, table: lancedb.TableTarget[Row]) -> None:
-    path = Path(file.file_path.resolve()).relative_to(root).as_posix()
-    await process_file(file, path, table)
-
-
-@coco.fn
 async def main(folder: Path) -> None:
     schema = await lancedb.TableSchema.from_class(Row, primary_key=["id"])
     table = await lancedb.mount_table_target(DATABASE, "chunks", schema)
-    files = localfs.walk_dir(folder, recursive=True)
-    await coco.mount_each(process_named, files.items(), str(folder), table)
+    files = localfs.walk_dir(folder, live=True, recursive=True)
+    await coco.mount_each(process_file, files.items(), str(folder), table)
 
 
 class CocoIndexPeer(Peer):
-    name = "CocoIndex, LanceDB target"
+    name = "CocoIndex live, LanceDB target"
 
     def load(self, step):
         global PEER
@@ -72,14 +70,33 @@ class CocoIndexPeer(Peer):
         if not self.tree.exists():
             self._write(step.documents)
         self.app = coco.App(coco.AppConfig(name="Peers"), main, folder=self.tree)
-        self._update()
+        threading.Thread(target=self.app.update_blocking, kwargs={"live": True}, daemon=True).start()
+        count = sum(len(split(text)) for text in step.documents.values())
+        self._wait(lambda: self._table().count_rows() == count, 0.05)
 
     def apply(self, step):
+        wanted = {(path, chunk) for path, text in step.changes.items() if text for chunk in split(text)}
         self._write(step.changes)
-        self._update()
+        if step.changes:
+            self._wait(lambda: self._held(step.changes) == wanted, 0.02)
 
-    def _update(self):
-        self.app.update_blocking()
+    def _wait(self, reached, pause):
+        end = time.monotonic() + MOST_SECONDS
+        while True:
+            try:
+                if reached():
+                    return
+            except ValueError:
+                # There is no table yet.
+                pass
+            if time.monotonic() > end:
+                raise RuntimeError(f"not in after {MOST_SECONDS} s")
+            time.sleep(pause)
+
+    def _held(self, paths):
+        names = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+        rows = self._table().search().where(f"path IN ({names})").select(["path", "text"]).limit(1_000_000).to_list()
+        return {(row["path"], row["text"]) for row in rows}
 
     def _write(self, changes):
         for path, text in changes.items():

@@ -1,8 +1,9 @@
-"""LangChain: the indexing API with a record manager and a vector store, cleanup "full".
+"""LangChain: the indexing API with a record manager and a vector store, in two of its cleanup modes.
 
 https://reference.langchain.com/python/langchain-core/indexing/api: "full" is the mode that removes what is gone, and it
-has to be given everything at every run. The record manager is the SQL one on SQLite, the vector store Chroma's local
-persistent one; both live in a folder.
+has to be given everything at every run; "incremental" is given what changed, and cleans up changed sources only, so
+what a deleted or renamed file held stays. The record manager is the SQL one on SQLite, the vector store Chroma's local
+persistent one; both live in a folder. Batches have the size that is the default.
 """
 
 from corpus import split
@@ -26,7 +27,8 @@ class StaticEmbeddings(Embeddings):
 
 
 class LangChainPeer(Peer):
-    name = "LangChain indexing API"
+    name = "LangChain indexing API, full"
+    cleanup = "full"
 
     def load(self, step):
         self.store = Chroma(
@@ -40,12 +42,14 @@ class LangChainPeer(Peer):
         self.apply(step)
 
     def apply(self, step):
+        given = step.documents if self.cleanup == "full" else step.changes
         chunks = [
             Document(page_content=chunk, metadata={"source": path})
-            for path, text in step.documents.items()
+            for path, text in given.items()
+            if text is not None
             for chunk in split(text)
         ]
-        index(chunks, self.records, self.store, cleanup="full", source_id_key="source", key_encoder="sha256")
+        index(chunks, self.records, self.store, cleanup=self.cleanup, source_id_key="source", key_encoder="sha256")
 
     def search(self, question, k):
         found = self.store.similarity_search(question, k=k)
@@ -54,3 +58,8 @@ class LangChainPeer(Peer):
     def entries(self):
         held = self.store.get(include=["documents", "metadatas"])
         return {(meta["source"], text) for meta, text in zip(held["metadatas"], held["documents"])}
+
+
+class LangChainIncrementalPeer(LangChainPeer):
+    name = "LangChain indexing API, incremental"
+    cleanup = "incremental"

@@ -20,6 +20,7 @@ PEERS = {
     "tidemill": ("tidemill_peer", "TidemillPeer"),
     "llamaindex": ("llamaindex_peer", "LlamaIndexPeer"),
     "langchain": ("langchain_peer", "LangChainPeer"),
+    "langchain-incremental": ("langchain_peer", "LangChainIncrementalPeer"),
     "rebuild": ("rebuild_peer", "RebuildPeer"),
     "cocoindex": ("cocoindex_peer", "CocoIndexPeer"),
     "pathway": ("pathway_peer", "PathwayPeer"),
@@ -155,8 +156,8 @@ def main():
     options = json.loads(sys.argv[1])
     figures = run(options)
     Path(options["out"]).write_text(json.dumps(figures))
-    if options["peer"] == "pathway":
-        # Its engine and server run in threads that nothing ends.
+    if options["peer"] in ("cocoindex", "pathway"):
+        # They follow a folder in threads that nothing ends.
         os._exit(0)
 
 

@@ -67,8 +67,8 @@ def python_of(peer, folder):
     """Returns the interpreter of a peer's virtual environment, made if it is not there, and what is installed."""
     if peer == "tidemill":
         return sys.executable, []
-    wanted = HERE / "requirements" / f"{peer}.txt"
-    place = folder / "environments" / peer
+    package = peer.split("-")[0]
+    wanted, place = HERE / "requirements" / f"{package}.txt", folder / "environments" / package
     python, done = place / "bin" / "python", place / "installed"
     if not done.exists() or done.read_text() != wanted.read_text():
         shutil.rmtree(place, ignore_errors=True)
