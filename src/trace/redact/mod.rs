@@ -10,7 +10,7 @@
 //! ```
 //!
 //! **Invariant:** two words have two pseudonyms, none of them a word that stays. What stays is public: the keywords and names
-//! in [`words`], endings of files, single letters, numbers of up to two digits, punctuation and layout. Contents
+//! in `words`, endings of files, single letters, numbers of up to two digits, punctuation and layout. Contents
 //! that are no text are replaced by as many bytes of nothing; ids, commits and the names of source and view are hashed
 //! or replaced too.
 //!
