@@ -14,6 +14,7 @@ use crate::error::{ArchiveError, Refusal};
 use crate::history::{History, Staging, find};
 use crate::identity::{CommitId, Epoch, SourceId, VersionId, ViewId};
 use crate::lineage::{self, Introduced, Recent};
+use crate::lock::lock_for_writer;
 use crate::log::{self, LogFile};
 use crate::ordinal::Ordinal;
 use crate::version::{NewVersion, Record, Version, ViewHead};
@@ -54,7 +55,7 @@ impl Archive {
             .truncate(false)
             .open(&path)
             .map_err(ArchiveError::io("open", &path))?;
-        match lock.try_lock() {
+        match lock_for_writer(&lock) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(ArchiveError::Busy { path }),
             Err(TryLockError::Error(error)) => return Err(ArchiveError::io("lock", &path)(error)),

@@ -4,6 +4,7 @@
 //! however it ends.
 
 use super::StoreError;
+use snapshots::lock_for_writer;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -132,7 +133,7 @@ impl WriterLock {
             .truncate(false)
             .open(&path)
             .map_err(io("open", &path))?;
-        match file.try_lock() {
+        match lock_for_writer(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();

@@ -27,7 +27,7 @@ const PRODUCT: [&str; 13] = [
 const DATAFLOWS: [&str; 12] =
     ["data", "embed", "memo", "rules", "clean", "code", "chunk", "work", "stage", "graph", "run", "reference"];
 /// The archive, from names to checks.
-const SNAPSHOTS: [&str; 15] = [
+const SNAPSHOTS: [&str; 16] = [
     "identity",
     "error",
     "ordinal",
@@ -36,6 +36,7 @@ const SNAPSHOTS: [&str; 15] = [
     "bitmaps",
     "version",
     "history",
+    "lock",
     "log",
     "checkpoint",
     "lineage",
