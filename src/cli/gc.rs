@@ -3,10 +3,10 @@
 //! In: a store and the settings. Out: one line, or one object, that says what went and how many bytes each part has.
 
 use super::output::{bytes, json_line, line};
-use super::{Global, Outcome};
-use crate::engine::{Collection, Stop, collect, estimate};
+use super::{Global, Outcome, interrupt};
+use crate::engine::{Collection, collect, estimate};
 use crate::serve::wire::{CollectionLine, StoredBytes};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use std::time::Instant;
 
@@ -24,11 +24,8 @@ pub(super) fn run(global: &Global, args: &GcArgs) -> Result<Outcome> {
     let collection = if args.dry_run {
         estimate(&layout, &config)?
     } else {
-        let stop = Stop::default();
         // The first interrupt ends the work between two steps; the next run goes on there.
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.context("cannot start the runtime")?;
-        runtime.spawn(super::track::stop_on_signals(stop.clone()));
+        let (_runtime, stop) = interrupt::listening(1)?;
         collect(&layout, &config, &mut || !stop.is_asked())?
     };
     let answer = answer(args.dry_run, &collection, started.elapsed().as_secs_f64());

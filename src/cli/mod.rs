@@ -12,6 +12,7 @@ mod demo;
 mod dump;
 mod explain;
 mod gc;
+mod interrupt;
 mod output;
 mod record;
 mod replay;

@@ -3,11 +3,11 @@
 //! In: a repository, or a source that is tracked, and two revisions. Out: a file that `replay` takes, anywhere.
 
 use super::output::{bytes, json_line, line};
-use super::track::{Report, stop_on_signals, track_with};
-use super::{Global, Outcome};
+use super::track::{Report, track_with};
+use super::{Global, Outcome, interrupt};
 use crate::config::{Config, SourceConfig};
 use crate::embedders::StaticModel;
-use crate::engine::{self, Stop, load_rules};
+use crate::engine::{self, load_rules};
 use crate::serve::wire::RecordLine;
 use crate::store::{Database, SourceKind};
 use crate::trace::live::LiveRecorder;
@@ -97,13 +97,7 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
     };
     let view = source.head_branch()?.unwrap_or_else(|| "HEAD".to_owned());
     let redactor = if args.redact { Some(Redactor::random().context("cannot draw a key")?) } else { None };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
-    let stop = Stop::default();
-    runtime.spawn(stop_on_signals(stop.clone()));
+    let (_runtime, stop) = interrupt::listening(1)?;
     let bar = (!global.quiet && !global.json && super::output::is_terminal())
         .then(|| indicatif::ProgressBar::new(commits.len() as u64));
     let written = record(

@@ -5,8 +5,7 @@
 //! A digest that differs is exit status 3, and the first epochs that differ are named on standard error.
 
 use super::output::{self, json_line, line};
-use super::track::stop_on_signals;
-use super::{Global, Outcome};
+use super::{Global, Outcome, interrupt};
 use crate::engine::Stop;
 use crate::replay::{Knobs, Model, Report, Sample, page, replay};
 use crate::trace::Trace;
@@ -141,13 +140,7 @@ pub(super) fn bench(global: &Global, args: &BenchArgs) -> Result<Outcome> {
 }
 
 fn of_file(global: &Global, path: &Path, args: &KnobArgs) -> Result<Outcome> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
-    let stop = Stop::default();
-    runtime.spawn(stop_on_signals(stop.clone()));
+    let (_runtime, stop) = interrupt::listening(1)?;
     let knobs = args.knobs(stop)?;
     let trace = Arc::new(Trace::open(path)?);
     if let Some(behind) = trace.cut() {

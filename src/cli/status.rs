@@ -11,7 +11,6 @@ use anyhow::Result;
 use dataflows::data::Outcome as DocumentOutcome;
 use snapshots::{Ordinal, SourceId};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Runs `status`.
 pub(super) fn run(global: &Global) -> Result<Outcome> {
@@ -24,15 +23,9 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
     }
     let mut work = WorkCounts::default();
     reader.catalogue().receipts()?.iter().for_each(|receipt| work.add(receipt));
-    let layout = reader.layout();
-    let bytes = [
-        ("database", reader.database().disk_bytes()?),
-        ("lexical", size(&layout.lexical())),
-        ("vectors", size(&layout.vectors())),
-        ("versions", size(&layout.versions())),
-    ];
+    let bytes = reader.database().bytes_by_part(reader.layout())?;
     let entries = u64::from(reader.catalogue().next_entry()?);
-    let answer = StatusAnswer { sources, entries, bytes: BTreeMap::from(bytes), work };
+    let answer = StatusAnswer { sources, entries, bytes, work };
     if global.json {
         json_line(&answer)?
     } else {
@@ -97,17 +90,6 @@ fn source_status(
         }
     }
     Ok(status)
-}
-
-/// Returns the bytes of the files below a folder.
-fn size(folder: &Path) -> u64 {
-    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
-    let sizes = entries.flatten().map(|entry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => size(&entry.path()),
-        Ok(metadata) => metadata.len(),
-        Err(_) => 0,
-    });
-    sizes.sum()
 }
 
 fn show_tracker(tracker: &TrackerStatus) -> Result<()> {

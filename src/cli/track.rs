@@ -3,14 +3,14 @@
 //! In: sources. Out: a line an epoch, and with `--once` a summary.
 
 use super::output::{self, json_line, line, short};
-use super::{Global, Outcome};
+use super::{Global, Outcome, interrupt};
 use crate::config::{Backfill, SourceConfig};
-use crate::engine::{Extras, OnPublished, Stop, Tracker, TrackerOptions};
+use crate::engine::{Extras, OnPublished, Tracker, TrackerOptions};
 use crate::index::apply::Published;
 use crate::serve::wire::{EpochLine, Summary, SummaryLine};
 use crate::store::Layout;
 use crate::trace::live::LiveRecorder;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -109,13 +109,7 @@ pub(super) fn track_with(
     recorder: Option<LiveRecorder>,
 ) -> Result<Summary> {
     let started = Instant::now();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
-    let stop = Stop::default();
-    runtime.spawn(stop_on_signals(stop.clone()));
+    let (runtime, stop) = interrupt::listening(2)?;
     let mut print = report.on_published();
     let told = recorder.clone();
     let on_published: OnPublished = Box::new(move |published| {
@@ -138,26 +132,6 @@ pub(super) fn track_with(
     })?;
     report.failure()?;
     Ok(Summary { seconds: started.elapsed().as_secs_f64(), ..report.summary() })
-}
-
-/// The first interrupt asks to stop, the second one ends the process.
-pub(super) async fn stop_on_signals(stop: Stop) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupts), Ok(mut terminations)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        tracing::warn!("cannot listen for interrupts; the next one ends the process at once, and loses nothing");
-        return;
-    };
-    loop {
-        tokio::select! {
-            _ = interrupts.recv() => {}
-            _ = terminations.recv() => {}
-        }
-        if stop.is_asked() {
-            std::process::exit(130);
-        }
-        stop.ask();
-    }
 }
 
 /// Prints what is published, and adds it up.

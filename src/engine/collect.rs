@@ -185,24 +185,7 @@ fn all_current<'a>(rules: &Rules, mut versions: impl Iterator<Item = &'a snapsho
 
 /// Returns the bytes of each part of a store, and those of the database's file that hold nothing.
 fn measure(layout: &Layout, database: &Database) -> Result<(BTreeMap<&'static str, u64>, u64), EngineError> {
-    let file = database.disk_bytes()?;
     let used: u64 = database.table_bytes()?.iter().map(|(_, bytes)| bytes).sum();
-    let bytes = BTreeMap::from([
-        ("database", file),
-        ("lexical", folder_bytes(&layout.lexical())),
-        ("vectors", folder_bytes(&layout.vectors())),
-        ("versions", folder_bytes(&layout.versions())),
-    ]);
-    Ok((bytes, file.saturating_sub(used)))
-}
-
-/// Returns the bytes of the files below a folder.
-fn folder_bytes(folder: &Path) -> u64 {
-    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
-    let sizes = entries.flatten().map(|entry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => folder_bytes(&entry.path()),
-        Ok(metadata) => metadata.len(),
-        Err(_) => 0,
-    });
-    sizes.sum()
+    let free = database.disk_bytes()?.saturating_sub(used);
+    Ok((database.bytes_by_part(layout)?, free))
 }

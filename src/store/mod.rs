@@ -41,7 +41,8 @@ pub use memo::{Flush, StoreMemo};
 pub use state::{FetchState, SourceState, TrackerState, WatchState};
 pub use sweep::{Needed, Swept};
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use tables::Tables;
 
 /// What went wrong with the store.
@@ -260,6 +261,30 @@ impl Database {
     pub fn disk_bytes(&self) -> Result<u64, StoreError> {
         self.tables.disk_bytes()
     }
+
+    /// Returns the bytes that each part of the store takes on disk.
+    ///
+    /// # Errors
+    /// Where the file cannot be asked; a folder that cannot be listed counts as empty.
+    pub fn bytes_by_part(&self, layout: &Layout) -> Result<BTreeMap<&'static str, u64>, StoreError> {
+        Ok(BTreeMap::from([
+            ("database", self.disk_bytes()?),
+            ("lexical", folder_bytes(&layout.lexical())),
+            ("vectors", folder_bytes(&layout.vectors())),
+            ("versions", folder_bytes(&layout.versions())),
+        ]))
+    }
+}
+
+/// Returns the bytes of the files below a folder.
+fn folder_bytes(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => folder_bytes(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
 }
 
 /// What one publish writes to the database: all of it, or nothing.

@@ -16,12 +16,18 @@ fn id(n: u64) -> ChunkingId {
     ChunkingId::from_words([n, 0])
 }
 
-#[test]
-fn the_first_answer_stays_before_while_and_after_it_is_written() {
+/// Makes an empty database in a folder of its own.
+fn database() -> (tempfile::TempDir, Database) {
     let folder = tempfile::tempdir().unwrap();
     let layout = Layout::new(folder.path());
     layout.create().unwrap();
     let database = Database::open_writer(&layout).unwrap();
+    (folder, database)
+}
+
+#[test]
+fn the_first_answer_stays_before_while_and_after_it_is_written() {
+    let (_folder, database) = database();
     let memo = database.memo(Fingerprint::default());
     memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
     memo.put_chunks(id(1), chunked(2), vec![], Keep::Durable);
@@ -39,10 +45,7 @@ fn the_first_answer_stays_before_while_and_after_it_is_written() {
 
 #[test]
 fn a_flush_that_begins_before_the_one_before_is_forgotten_keeps_its_results_in_sight() {
-    let folder = tempfile::tempdir().unwrap();
-    let layout = Layout::new(folder.path());
-    layout.create().unwrap();
-    let database = Database::open_writer(&layout).unwrap();
+    let (_folder, database) = database();
     let memo = database.memo(Fingerprint::default());
     memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
     let mut first = database.write().unwrap();
@@ -61,10 +64,7 @@ fn a_flush_that_begins_before_the_one_before_is_forgotten_keeps_its_results_in_s
 
 #[test]
 fn a_flush_whose_transaction_is_lost_is_written_by_the_next() {
-    let folder = tempfile::tempdir().unwrap();
-    let layout = Layout::new(folder.path());
-    layout.create().unwrap();
-    let database = Database::open_writer(&layout).unwrap();
+    let (_folder, database) = database();
     let memo = database.memo(Fingerprint::default());
     memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
     let mut lost = database.write().unwrap();
@@ -174,10 +174,7 @@ proptest! {
 
 #[test]
 fn a_list_whose_text_was_never_told_stops_the_publish_that_would_store_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let layout = Layout::new(folder.path());
-    layout.create().unwrap();
-    let database = Database::open_writer(&layout).unwrap();
+    let (_folder, database) = database();
     let memo = database.memo(Fingerprint::default());
     memo.put_chunks(id(1), list(&[(0, 1, 1)]).0, Vec::new(), Keep::Durable);
     let mut transaction = database.write().unwrap();
@@ -186,10 +183,8 @@ fn a_list_whose_text_was_never_told_stops_the_publish_that_would_store_it() {
 
 #[test]
 fn cards_are_known_until_they_are_forgotten_and_again_once_they_are_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let layout = Layout::new(folder.path());
-    layout.create().unwrap();
-    let memo = Database::open_writer(&layout).unwrap().memo(Fingerprint::default());
+    let (_folder, database) = database();
+    let memo = database.memo(Fingerprint::default());
     let card = Card {
         kind: ChunkKind::Code,
         language: "rust".to_owned(),
@@ -209,10 +204,7 @@ fn cards_are_known_until_they_are_forgotten_and_again_once_they_are_told() {
 
 #[test]
 fn what_was_swept_comes_back_under_a_new_number_and_no_number_comes_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let layout = Layout::new(folder.path());
-    layout.create().unwrap();
-    let database = Database::open_writer(&layout).unwrap();
+    let (_folder, database) = database();
     let put = |n: u64, parts: &[(u8, u8, u32)]| {
         let memo = database.memo(Fingerprint::default());
         let (chunked, texts) = list(parts);
