@@ -20,7 +20,7 @@ from cocoindex.connectors import lancedb, localfs
 from cocoindex.resources.file import FileLike
 from cocoindex.resources.id import IdGenerator
 from cocoindex.resources.schema import VectorSchema
-from corpus import split
+from corpus import split, write_tree
 from peer import Peer
 
 DATABASE = coco.ContextKey[lancedb.LanceAsyncConnection]("peers")
@@ -68,7 +68,7 @@ class CocoIndexPeer(Peer):
         PEER = self
         self.tree = self.folder / "tree"
         if not self.tree.exists():
-            self._write(step.documents)
+            write_tree(self.tree, step.documents)
         self.app = coco.App(coco.AppConfig(name="Peers"), main, folder=self.tree)
         threading.Thread(target=self.app.update_blocking, kwargs={"live": True}, daemon=True).start()
         count = sum(len(split(text)) for text in step.documents.values())
@@ -76,7 +76,7 @@ class CocoIndexPeer(Peer):
 
     def apply(self, step):
         wanted = {(path, chunk) for path, text in step.changes.items() if text for chunk in split(text)}
-        self._write(step.changes)
+        write_tree(self.tree, step.changes)
         if step.changes:
             self._wait(lambda: self._held(step.changes) == wanted, 0.02)
 
@@ -97,15 +97,6 @@ class CocoIndexPeer(Peer):
         names = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
         rows = self._table().search().where(f"path IN ({names})").select(["path", "text"]).limit(1_000_000).to_list()
         return {(row["path"], row["text"]) for row in rows}
-
-    def _write(self, changes):
-        for path, text in changes.items():
-            place = self.tree / path
-            if text is None:
-                place.unlink()
-            else:
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(text.encode())
 
     def _table(self):
         return lance.connect(str(self.folder / "rows")).open_table("chunks")

@@ -122,3 +122,14 @@ def split(text):
             size += len(piece) + 1
     flush()
     return chunks
+
+
+def write_tree(tree, changes):
+    """Brings a folder in step: writes what came or changed, and removes what went (text None)."""
+    for path, text in changes.items():
+        place = tree / path
+        if text is None:
+            place.unlink()
+        else:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(text.encode())

@@ -16,7 +16,7 @@ import time
 import urllib.request
 
 import pathway as pw
-from corpus import split
+from corpus import split, write_tree
 from pathway.stdlib.indexing import HybridIndexFactory, TantivyBM25Factory, UsearchKnnFactory
 from pathway.xpacks.llm.document_store import DocumentStore
 from pathway.xpacks.llm.embedders import BaseEmbedder
@@ -48,7 +48,7 @@ class PathwayPeer(Peer):
 
     def load(self, step):
         self.tree = self.folder / "tree"
-        self._write(step.documents)
+        write_tree(self.tree, step.documents)
         self.held, self.lock = {}, threading.Lock()
         files = pw.io.fs.read(
             str(self.tree), format="binary", with_metadata=True, mode="streaming", autocommit_duration_ms=50
@@ -65,7 +65,7 @@ class PathwayPeer(Peer):
         self._wait(step.documents, answered=False)
 
     def apply(self, step):
-        self._write(step.changes)
+        write_tree(self.tree, step.changes)
         self._wait(step.changes, answered=True)
 
     def search(self, question, k):
@@ -88,15 +88,6 @@ class PathwayPeer(Peer):
 
     def _path(self, metadata):
         return os.path.relpath(metadata["path"], self.tree)
-
-    def _write(self, changes):
-        for path, text in changes.items():
-            place = self.tree / path
-            if text is None:
-                place.unlink()
-            else:
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(text.encode())
 
     def _wait(self, changes, answered):
         wanted = {path: set(split(text)) if text else set() for path, text in changes.items()}
