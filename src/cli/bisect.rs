@@ -49,6 +49,8 @@ pub(super) fn run(global: &Global, args: &BisectArgs) -> Result<Outcome> {
         k: args.k,
         source: args.source.clone(),
         per_document: args.per_document,
+        // Whether a hit fell out must not depend on which vectors were looked at.
+        exact: true,
         ..Request::new(&args.query)
     };
     let path = DocumentPath::new(args.expect.clone().into_vec());

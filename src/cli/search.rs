@@ -40,6 +40,9 @@ pub(super) struct SearchArgs {
     /// Make one hit of identical text at several paths.
     #[arg(long)]
     fold: bool,
+    /// Look at every living vector, however many there are; without this, far ones are passed over where they are many.
+    #[arg(long)]
+    exact: bool,
     /// Show each index's rank and score.
     #[arg(long)]
     explain: bool,
@@ -57,6 +60,7 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<Outcome> {
         filter: args.filter.as_deref().map(Filter::parse).transpose()?,
         per_document: args.per_document,
         fold: args.fold,
+        exact: args.exact,
     };
     let searcher = Searcher::open(&global.layout())?;
     let answer = searcher.search(&request)?;
@@ -114,6 +118,9 @@ pub(super) fn show(answer: &Answer, explain: bool, lines: usize) -> Result<()> {
         }
     }
     line("")?;
+    if !answer.exact {
+        line("far vectors were passed over; --exact looks at them all")?;
+    }
     line(format!("{} hits in {:.1} ms", answer.hits.len(), answer.took.as_secs_f64() * 1000.0))
 }
 

@@ -5,7 +5,7 @@
 use super::output::{self, json_line, line, short};
 use super::{Global, Outcome, interrupt};
 use crate::config::{Backfill, SourceConfig};
-use crate::engine::{Extras, OnPublished, Tracker, TrackerOptions};
+use crate::engine::{EngineError, Extras, OnPublished, Tracker, TrackerOptions};
 use crate::index::apply::Published;
 use crate::serve::wire::{EpochLine, Summary, SummaryLine};
 use crate::store::Layout;
@@ -123,7 +123,11 @@ pub(super) fn track_with(
     runtime.block_on(async {
         let mut tracker = tokio::task::block_in_place(|| Tracker::open_with(options, extras))?;
         if once {
-            tokio::task::block_in_place(|| tracker.catch_up())?
+            tokio::task::block_in_place(|| {
+                tracker.catch_up()?;
+                tracker.tidy();
+                Ok::<(), EngineError>(())
+            })?
         } else {
             tracker.follow().await?
         }

@@ -8,14 +8,21 @@
 //! whoever waits is told.
 
 use super::EngineError;
+use super::tracker::Stop;
 use super::transient::Transient;
 use crate::index::apply::{ApplyError, IndexWriter, Published, Target};
+use crate::index::vector::Tended;
 use dataflows::data::{ContentId, DocumentPath, View};
 use dataflows::run::EpochDone;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
+/// How often upkeep takes a step while nothing is to be published.
+const PAUSE: Duration = Duration::from_millis(200);
+/// … and while somebody waits for it.
+const PAUSE_WHILE_AWAITED: Duration = Duration::from_millis(5);
 /// How many epochs share one batch at the most, unless a replay asks for another number.
 pub(super) const MAX_BATCH: usize = 64;
 /// How many epochs may be under way: enough to fill batches, few enough that stopping is quick.
@@ -44,6 +51,8 @@ struct OpenState {
     epochs: usize,
     failure: Option<ApplyError>,
     ended: bool,
+    /// Whether somebody waits for upkeep to have nothing more to do.
+    tidying: bool,
 }
 
 impl Open {
@@ -112,6 +121,17 @@ impl Publisher {
         self.open.lock().epochs == 0
     }
 
+    /// Waits until upkeep has nothing more to do, `stop` asks to stop, or the thread has ended.
+    pub(super) fn tidy(&self, stop: &Stop) {
+        let mut state = self.open.lock();
+        state.tidying = true;
+        while state.tidying && !state.ended && !stop.is_asked() {
+            let waited = self.open.changed.wait_timeout(state, PAUSE);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.tidying = false;
+    }
+
     /// Waits until everything announced is published.
     pub(super) fn settle(&self) -> Result<(), EngineError> {
         self.open.wait(0)
@@ -128,6 +148,28 @@ impl Drop for Publisher {
     }
 }
 
+/// Waits for the next finished epoch, with steps of upkeep meanwhile; returns nothing when no more will come.
+fn next_epoch(writer: &mut IndexWriter, finished: &Receiver<EpochDone>, open: &Open) -> Option<EpochDone> {
+    let mut pause = Duration::ZERO;
+    loop {
+        match finished.recv_timeout(pause) {
+            Ok(done) => return Some(done),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let is_awaited = open.lock().tidying;
+        let tended = writer.tend(is_awaited).unwrap_or_else(|error| {
+            tracing::warn!("upkeep waits a minute: {error}");
+            Tended::Idle
+        });
+        if tended == Tended::Idle && is_awaited {
+            open.lock().tidying = false;
+            open.changed.notify_all();
+        }
+        pause = if tended == Tended::Busy && is_awaited { PAUSE_WHILE_AWAITED } else { PAUSE };
+    }
+}
+
 fn publish_all(
     mut writer: IndexWriter,
     targets: &Receiver<Target>,
@@ -137,7 +179,7 @@ fn publish_all(
     max_batch: usize,
 ) -> Result<(), ApplyError> {
     // Either end closes when the tracker stops; what is under way then was not promised to anybody.
-    while let Ok(done) = finished.recv() {
+    while let Some(done) = next_epoch(&mut writer, finished, open) {
         let mut batch = Vec::new();
         let mut next = Some(done);
         while let Some(done) = next.take() {

@@ -232,6 +232,11 @@ impl Tracker {
         self.sources.iter().filter_map(fetching).collect()
     }
 
+    /// Waits until what keeps searches quick is done as well, for who starts no tracker soon after.
+    pub fn tidy(&self) {
+        self.publisher.tidy(&self.stop);
+    }
+
     /// Looks at every source as it is here, and returns once all of it is published.
     pub(super) fn look(&mut self) -> Result<(), EngineError> {
         for index in 0..self.sources.len() {

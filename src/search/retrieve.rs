@@ -12,6 +12,7 @@ use super::hits::{self, Found, Hit, Ranked};
 use super::revision::{Revisions, Selected};
 use crate::embedders::StaticModel;
 use crate::index::lexical::LexicalQuery;
+use crate::index::vector::{Nearest, Reach};
 use crate::index::{IndexReader, IndexView};
 use crate::store::Layout;
 use dataflows::data::DocumentPath;
@@ -72,6 +73,8 @@ pub struct Request {
     pub per_document: usize,
     /// Whether identical text at several paths is one hit.
     pub fold: bool,
+    /// Whether every living vector is looked at, however many there are.
+    pub exact: bool,
 }
 
 impl Request {
@@ -88,6 +91,7 @@ impl Request {
             filter: None,
             per_document: 2,
             fold: false,
+            exact: false,
         }
     }
 }
@@ -170,8 +174,8 @@ impl Searcher {
         let versions: Vec<VersionId> = at.iter().map(|selected| selected.version).collect();
         let view = self.reader.view(&versions)?;
         let filtered = request.filter.as_ref().map(|filter| filter.entries(&self.reader, &view)).transpose()?;
-        let hits = self.retrieve(request, &at, &view, filtered.as_ref())?;
-        Ok(Answer { at, exact: true, took: started.elapsed(), hits })
+        let (hits, exact) = self.retrieve(request, &at, &view, filtered.as_ref())?;
+        Ok(Answer { at, exact, took: started.elapsed(), hits })
     }
 
     fn retrieve(
@@ -180,7 +184,7 @@ impl Searcher {
         at: &[Selected],
         view: &Arc<IndexView>,
         filter: Option<&RoaringBitmap>,
-    ) -> Result<Vec<Hit>, SearchError> {
+    ) -> Result<(Vec<Hit>, bool), SearchError> {
         let k = request.k.min(MAX_HITS);
         let words = LexicalQuery::parse(&request.query);
         let question = match request.mode {
@@ -188,18 +192,26 @@ impl Searcher {
             Mode::Hybrid | Mode::Vector => self.model.embed_query(&request.query)?,
         };
         let alive = filter.unwrap_or(&view.entries);
+        let reach = if request.exact { Reach::All } else { Reach::Near };
+        let mut exact = true;
         let mut depth = DEPTH;
         let mut found: Vec<Found> = Vec::new();
         let mut seen = FxHashSet::default();
         loop {
-            let bm25 = match request.mode {
-                Mode::Vector => Vec::new(),
-                Mode::Hybrid | Mode::Bm25 => view.lexical.search(&words, depth, filter, &self.reader)?,
+            let by_words = || match request.mode {
+                Mode::Vector => Ok(Vec::new()),
+                Mode::Hybrid | Mode::Bm25 => view.lexical.search(&words, depth, filter, &self.reader),
             };
-            let near = match &question {
-                Some(question) => view.vectors.search(alive, question, depth, &self.reader)?,
-                None => Vec::new(),
+            let by_vector = || match &question {
+                Some(question) => view.vectors.search(alive, question, depth, reach, &self.reader),
+                None => Ok(Nearest { ranked: Vec::new(), exact: true }),
             };
+            let (bm25, near) = match request.mode {
+                Mode::Hybrid => rayon::join(by_words, by_vector),
+                Mode::Bm25 | Mode::Vector => (by_words(), by_vector()),
+            };
+            let (bm25, Nearest { ranked: near, exact: is_exact }) = (bm25?, near?);
+            exact &= is_exact;
             let exhausted = bm25.len() < depth && near.len() < depth;
             let deeper = match request.mode {
                 Mode::Bm25 => single(&bm25, |found, ranked| found.bm25 = Some(ranked)),
@@ -211,7 +223,7 @@ impl Searcher {
             found.extend(deeper.into_iter().filter(|deeper| seen.insert(deeper.ordinal)));
             let kept = self.thin_out(&found, request, k)?;
             if kept.len() >= k || exhausted {
-                return self.hits(at, &kept, request, k);
+                return Ok((self.hits(at, &kept, request, k)?, exact));
             }
             depth = depth.saturating_mul(4);
         }

@@ -26,13 +26,14 @@ pub use heal::{check_log, heal};
 pub use target::{CommitTarget, Published, Purpose, Target};
 
 use super::lexical::LexicalWriter;
-use super::vector::VectorWriter;
+use super::vector::{Tended, VectorWriter};
 use crate::store::{Catalogue, Database, EntryRecord, Flush, StoreMemo, WriteTransaction};
 use dataflows::data::{Document, Entry, EntryId, Fingerprint, View};
 use dataflows::embed::Vector;
 use dataflows::memo::{Embedded, Memo};
 use dataflows::run::EpochDone;
 use plan::Draft;
+use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 use snapshots::{Archive, Bitmaps, Ordinal, OrdinalCounter, SourceId, VersionId, ViewId};
 use std::time::Instant;
@@ -124,11 +125,26 @@ impl IndexWriter {
         &self.archive
     }
 
-    /// Finishes the merges that run and closes the store's parts.
+    /// Takes one small step of what keeps searches quick and can wait: sorting vectors by what is alive in a head, and dealing
+    /// many out to lists. Publishing goes on between two steps. `at_once` is asked by who waits for all of it.
+    ///
+    /// # Errors
+    /// Where a part cannot be written anew; it is searched as it was.
+    pub fn tend(&mut self, at_once: bool) -> Result<Tended, ApplyError> {
+        // Until heads are restored, what they hold would look dead.
+        if self.heads.is_empty() {
+            return Ok(Tended::Idle);
+        }
+        let hot = self.heads.values().fold(RoaringBitmap::new(), |hot, head| hot | &head.alive.entries);
+        Ok(self.vectors.tend(&hot, at_once)?)
+    }
+
+    /// Finishes what runs beside publishing and closes the store's parts.
     ///
     /// # Errors
     /// Where a merge fails; what was published stays.
-    pub fn close(self) -> Result<(), ApplyError> {
+    pub fn close(mut self) -> Result<(), ApplyError> {
+        self.vectors.finish_upkeep()?;
         Ok(self.lexical.close()?)
     }
 

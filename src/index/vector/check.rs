@@ -45,7 +45,7 @@ pub fn check(
         for number in fresh {
             let path = files::sealed_path(directory, number);
             match files::read_whole(&path).and_then(|bytes| format::decode_sealed(&bytes, shape, &path)) {
-                Ok(rows) => check.take(rows, look),
+                Ok(rows) => check.take(rows.into_rows(), look),
                 // Its rows that count are in a higher one, which was there before it went.
                 Err(error) if is_gone(&error) => continue 'look,
                 Err(error) => check.damaged.push((path, error)),

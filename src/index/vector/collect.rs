@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  tail-9   ──rows that stay──► seg-9             sealed early, or left behind empty for tail-10
-//!  seg-3, seg-4, seg-7 ──rows that stay──► seg-7  then seg-3 and seg-4 are removed
+//!  seg-3, seg-4, seg-7 ──rows that stay──► seg-10  then seg-3, seg-4 and seg-7 are removed
 //! ```
 //!
 //! **Invariant:** at every moment each row that stays is in some file, for readers that take files by ascending numbers as
@@ -14,13 +14,12 @@
 
 use super::VectorError;
 use super::files;
-use super::format;
+use super::format::{self, SealedRows};
 use super::rows::Rows;
-use super::segment::VectorSegment;
+use super::sealed::Sealed;
 use super::writer::{VectorWriter, open_tail};
 use roaring::RoaringBitmap;
 use std::fs;
-use std::sync::Arc;
 
 impl VectorWriter {
     /// Removes the rows of these ordinals, durably, and puts small sealed files together; `go_on` is asked between files.
@@ -34,23 +33,28 @@ impl VectorWriter {
         if self.interrupted {
             return Err(VectorError::Interrupted { path: self.directory.clone() });
         }
+        self.finish_upkeep()?;
         let dead = ordinals & &self.held;
         let in_tail = self.segments.small.iter().any(|small| !small.bitmap().is_disjoint(&dead));
         if in_tail && go_on() {
             self.remove_from_tail(&dead)?;
         }
-        for group in self.groups(&dead) {
+        let groups = self.groups(&dead);
+        if groups.is_empty() || !go_on() {
+            return Ok(());
+        }
+        let first = self.reserve(groups.len())?;
+        for (number, group) in (first..).zip(groups) {
             if !go_on() {
                 break;
             }
-            self.write_anew(&group, &dead, go_on)?;
+            self.write_anew(&group, number, &dead, go_on)?;
         }
         Ok(())
     }
 
     fn remove_from_tail(&mut self, dead: &RoaringBitmap) -> Result<(), VectorError> {
-        let parts: Vec<Rows> = self.segments.small.iter().map(|small| small.rows()).collect::<Result<_, _>>()?;
-        let rows = Rows::merge(self.shape.components(), &parts);
+        let rows = self.tail_rows()?;
         let gone = rows.bitmap() & dead;
         let rows = rows.without(dead);
         if rows.is_empty() {
@@ -79,18 +83,15 @@ impl VectorWriter {
 
     /// Returns the sealed files that are to be written anew, those together whose rows fit into one file.
     fn groups(&self, dead: &RoaringBitmap) -> Vec<Vec<u32>> {
-        let mut small = Vec::new();
-        let mut groups = Vec::new();
-        let mut filled = 0;
-        let mut order: Vec<usize> = (0..self.numbers.len()).collect();
-        order.sort_unstable_by_key(|&at| self.numbers[at]);
-        let mut has_dead = false;
-        for at in order {
-            let gone = self.segments.sealed[at].bitmap().intersection_len(dead) as usize;
-            let stays = self.segments.sealed[at].len() - gone;
+        let mut sealed: Vec<&Sealed> = self.segments.sealed.iter().collect();
+        sealed.sort_unstable_by_key(|sealed| sealed.number);
+        let (mut groups, mut small, mut filled, mut has_dead) = (Vec::new(), Vec::new(), 0, false);
+        for sealed in sealed {
+            let gone = sealed.ordinals.intersection_len(dead) as usize;
+            let stays = sealed.ordinals.len() as usize - gone;
             if stays > self.seal_rows / 2 {
                 if gone > 0 {
-                    groups.push(vec![self.numbers[at]]);
+                    groups.push(vec![sealed.number]);
                 }
                 continue;
             }
@@ -98,7 +99,7 @@ impl VectorWriter {
                 groups.push(std::mem::take(&mut small));
                 filled = 0;
             }
-            small.push(self.numbers[at]);
+            small.push(sealed.number);
             filled += stays;
             has_dead |= gone > 0;
         }
@@ -106,67 +107,72 @@ impl VectorWriter {
             groups.push(small);
         }
         // A file that would be written as it is stays as it is.
-        let is_same = |group: &[u32]| {
-            group.len() == 1
-                && self
-                    .numbers
+        groups.retain(|group| {
+            group.len() > 1
+                || self
+                    .segments
+                    .sealed
                     .iter()
-                    .position(|number| *number == group[0])
-                    .is_some_and(|at| self.segments.sealed[at].bitmap().is_disjoint(dead))
-        };
-        groups.retain(|group| !is_same(group));
+                    .any(|sealed| group.contains(&sealed.number) && !sealed.ordinals.is_disjoint(dead))
+        });
         groups
     }
 
-    /// Writes what stays of some files under the highest of their numbers, and removes the others.
+    /// Writes what stays of some files as the file of this number, and removes them. A file that is written anew alone keeps
+    /// its lists.
     fn write_anew(
         &mut self,
         group: &[u32],
+        number: u32,
         dead: &RoaringBitmap,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<(), VectorError> {
         let mut parts = Vec::with_capacity(group.len());
-        for (number, segment) in self.numbers.iter().zip(&self.segments.sealed) {
-            if group.contains(number) {
-                parts.push(segment.rows()?);
-            }
+        for sealed in self.segments.sealed.iter().filter(|sealed| group.contains(&sealed.number)) {
+            parts.push(sealed.block.rows()?);
         }
-        let rows = Rows::merge(self.shape.components(), &parts);
+        let rows = match parts.len() {
+            1 => parts.remove(0),
+            _ => {
+                let parts: Vec<Rows> = parts.into_iter().map(SealedRows::into_rows).collect();
+                SealedRows::Flat(Rows::merge(self.shape.components(), &parts))
+            }
+        };
         let gone = rows.bitmap() & dead;
         let rows = rows.without(dead);
-        let Some(&target) = group.iter().max() else { return Ok(()) };
-        let path = files::sealed_path(&self.directory, target);
-        let mut superfluous: Vec<u32> = group.iter().copied().filter(|&number| number != target).collect();
-        let segment = if rows.is_empty() {
-            // The name of the tail keeps the number in use.
+        let anew = if rows.is_empty() {
+            // The name of the tail keeps their numbers from being used again.
             if self.tail.is_none() {
                 self.tail = Some(open_tail(&files::tail_path(&self.directory, self.number), self.shape)?);
             }
-            let stale = files::tail_path(&self.directory, target);
-            if stale.exists() {
-                fs::remove_file(&stale).map_err(VectorError::io("remove", &stale))?;
-                files::sync_directory(&self.directory)?;
-            }
-            superfluous.push(target);
             None
         } else {
-            let segment = VectorSegment::new(self.segments.backend, &rows)?;
+            let sealed = Sealed::new(number, self.segments.backend, &rows)?;
+            let path = files::sealed_path(&self.directory, number);
             files::write_whole(&path, &format::encode_sealed(self.shape, &rows))?;
-            Some(Arc::new(segment))
+            Some(sealed)
         };
-        let mut kept = self.numbers.iter().copied().zip(self.segments.sealed.iter().cloned()).collect::<Vec<_>>();
-        kept.retain(|(number, _)| !group.contains(number));
-        kept.extend(segment.map(|segment| (target, segment)));
-        (self.numbers, self.segments.sealed) = kept.into_iter().unzip();
+        self.replace(group, anew);
         self.held -= gone;
-        self.set = self.segments.set();
-        for number in superfluous {
+        for &number in group {
             if !go_on() {
                 break;
             }
-            let path = files::sealed_path(&self.directory, number);
-            fs::remove_file(&path).map_err(VectorError::io("remove", &path))?;
+            self.remove_file(number)?;
         }
         files::sync_directory(&self.directory)
+    }
+
+    /// Searches other segments in place of those of some files.
+    pub(super) fn replace(&mut self, numbers: &[u32], anew: impl IntoIterator<Item = Sealed>) {
+        self.segments.sealed.retain(|sealed| !numbers.contains(&sealed.number));
+        self.segments.sealed.extend(anew);
+        self.set = self.segments.set();
+    }
+
+    /// Removes a sealed file whose rows that count are in others.
+    pub(super) fn remove_file(&self, number: u32) -> Result<(), VectorError> {
+        let path = files::sealed_path(&self.directory, number);
+        fs::remove_file(&path).map_err(VectorError::io("remove", &path))
     }
 }

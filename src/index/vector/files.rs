@@ -6,9 +6,10 @@
 //! nothing. Renaming `seg-N` into place is the one step that seals, and a crash before or behind it neither loses
 //! nor doubles a row. That is why no manifest is needed.
 //!
-//! A sealed file is written anew in the same way, under its own name, without the rows that no version needs any more and
-//! with those of smaller numbers that are removed afterwards: a reader that takes files by ascending numbers finds each row
-//! in the old file or in the new one. A row that is in two files counts once. A number is never used again.
+//! What some sealed files hold is written anew in the same way, under a number above theirs and below the next tail's, and they
+//! are removed afterwards: without the rows that no version needs any more, or in lists, or sorted by temperature. A reader
+//! that takes files by ascending numbers finds each row in the old file or in the new one. A row that is in two files counts
+//! once, in that of the higher number. A number is never used again.
 //!
 //! ```text
 //! tail-0000000a.tmv          the open tail; at most one counts: the highest, if it is above every seg
@@ -129,20 +130,38 @@ pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>, VectorError> {
 
 /// Makes `path` hold `bytes`, all of them or nothing, and durably.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), VectorError> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(TEMPORARY);
-    let temporary = PathBuf::from(temporary);
+    write_beside(path, bytes)?;
+    put_in_place(path)?;
+    sync_directory(path.parent().unwrap_or(path))
+}
+
+/// Writes what `path` is to hold under its temporary name, durably.
+pub(super) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), VectorError> {
+    let temporary = temporary_path(path);
     let written = File::create(&temporary).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
     });
-    let renamed = written.and_then(|()| fs::rename(&temporary, path));
-    if let Err(source) = renamed {
+    written.map_err(|source| {
         // What is left is swept at the next start; the first failure is the one to report.
         let _ = fs::remove_file(&temporary);
-        return Err(VectorError::Io { action: "write", path: path.into(), source });
-    }
-    sync_directory(path.parent().unwrap_or(path))
+        VectorError::Io { action: "write", path: path.into(), source }
+    })
+}
+
+/// Renames what was written beside `path` into place; the directory is yet to be synced.
+pub(super) fn put_in_place(path: &Path) -> Result<(), VectorError> {
+    let temporary = temporary_path(path);
+    fs::rename(&temporary, path).map_err(|source| {
+        let _ = fs::remove_file(&temporary);
+        VectorError::Io { action: "write", path: path.into(), source }
+    })
+}
+
+fn temporary_path(path: &Path) -> PathBuf {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(TEMPORARY);
+    temporary.into()
 }
 
 /// Renames a damaged file, so that it is out of the way and can still be looked at; returns its new name.

@@ -7,7 +7,9 @@
 //!
 //! ```text
 //! sealed file   "TMVSEAL1", format u32, dimensions u32, model 16 bytes, count u32     36 bytes
-//!               count × u32 ordinals (ascending), count × dimensions × f16            BLAKE3 of all that, 32 bytes
+//!   format 1    count × u32 ordinals (ascending), count × dimensions × f16            BLAKE3 of all that, 32 bytes
+//!   format 2    lists u32, lists × dimensions × f16 centres, lists × u32 rows of each,
+//!               then the ordinals of list after list (ascending in each), their components in the same order, and the sum
 //! tail file     "TMVTAIL1", format u32, dimensions u32, model 16 bytes                32 bytes, then 8 of their BLAKE3
 //!               frames: count u32, first 8 bytes of the BLAKE3 of count, ordinals and components; ordinals; components
 //! ```
@@ -16,13 +18,17 @@
 //! which is the last, is torn: it was never published. Damage in front of other frames is another matter.
 
 use super::VectorError;
+use super::clustered::ClusterRows;
 use super::rows::Rows;
 use dataflows::data::Fingerprint;
 use half::f16;
+use roaring::RoaringBitmap;
 use std::path::Path;
 
-/// The format that this build reads and writes.
+/// The format of tails and of sealed files whose rows are in one block.
 pub(super) const FORMAT: u32 = 1;
+/// The format of sealed files whose rows are in lists.
+pub(super) const CLUSTERED: u32 = 2;
 
 /// Bytes of a tail file's header.
 pub(super) const TAIL_HEADER: usize = HEAD + CHECKSUM;
@@ -33,6 +39,7 @@ const TAIL_MAGIC: &[u8; 8] = b"TMVTAIL1";
 const HEAD: usize = 32;
 const CHECKSUM: usize = 8;
 const FRAME_HEAD: usize = 4 + CHECKSUM;
+const OTHER_LENGTH: &str = "its length does not fit its count";
 
 /// What vectors of one store have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +67,56 @@ impl Shape {
     }
 }
 
+/// The rows of a sealed file.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum SealedRows {
+    /// In one block.
+    Flat(Rows),
+    /// In lists, each with its centre.
+    Clustered(ClusterRows),
+}
+
+impl SealedRows {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Flat(rows) => rows.len(),
+            Self::Clustered(rows) => rows.len(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(super) fn bitmap(&self) -> RoaringBitmap {
+        match self {
+            Self::Flat(rows) => rows.bitmap(),
+            Self::Clustered(rows) => rows.bitmap(),
+        }
+    }
+
+    /// Leaves out the rows that `held` has, and adds the others to it.
+    pub(super) fn admit(self, held: &mut RoaringBitmap) -> Self {
+        match self {
+            Self::Flat(rows) => Self::Flat(rows.admit(held)),
+            Self::Clustered(rows) => Self::Clustered(rows.admit(held)),
+        }
+    }
+
+    /// Leaves out the rows of these ordinals.
+    pub(super) fn without(self, ordinals: &RoaringBitmap) -> Self {
+        self.admit(&mut ordinals.clone())
+    }
+
+    /// Returns the rows in one block.
+    pub(super) fn into_rows(self) -> Rows {
+        match self {
+            Self::Flat(rows) => rows,
+            Self::Clustered(rows) => rows.rows(),
+        }
+    }
+}
+
 /// How the frames of a tail end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Ending {
@@ -71,21 +128,21 @@ pub(super) enum Ending {
     Damaged,
 }
 
-fn head(magic: &[u8; 8], shape: Shape) -> Vec<u8> {
+fn head(magic: &[u8; 8], format: u32, shape: Shape) -> Vec<u8> {
     let mut bytes = magic.to_vec();
-    bytes.extend(FORMAT.to_le_bytes());
+    bytes.extend(format.to_le_bytes());
     bytes.extend(shape.dimensions.to_le_bytes());
     bytes.extend(shape.model.to_bytes());
     bytes
 }
 
-/// Compares a checked head with what is expected of it.
-fn check_head(bytes: &[u8], magic: &[u8; 8], shape: Shape, path: &Path) -> Result<(), VectorError> {
+/// Compares a checked head with what is expected of it, and returns its format.
+fn check_head(bytes: &[u8], magic: &[u8; 8], shape: Shape, path: &Path) -> Result<u32, VectorError> {
     if bytes[..8] != magic[..] {
         return Err(VectorError::damaged(path, "it does not start as a vector file"));
     }
     let found = number(&bytes[8..]);
-    if found != FORMAT {
+    if found != FORMAT && (found != CLUSTERED || magic != SEALED_MAGIC) {
         return Err(VectorError::OtherFormat { path: path.into(), found });
     }
     let found_dimensions = number(&bytes[12..]);
@@ -95,22 +152,35 @@ fn check_head(bytes: &[u8], magic: &[u8; 8], shape: Shape, path: &Path) -> Resul
     if (found_dimensions, found_model) != (shape.dimensions, shape.model) {
         return Err(VectorError::OtherModel { path: path.into(), found_model, found_dimensions, expected: shape });
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Returns the bytes of a sealed file.
-pub(super) fn encode_sealed(shape: Shape, rows: &Rows) -> Vec<u8> {
-    let mut bytes = head(SEALED_MAGIC, shape);
-    bytes.reserve(4 + rows.len() * shape.row_bytes() + blake3::OUT_LEN);
+pub(super) fn encode_sealed(shape: Shape, rows: &SealedRows) -> Vec<u8> {
+    let format = match rows {
+        SealedRows::Flat(_) => FORMAT,
+        SealedRows::Clustered(_) => CLUSTERED,
+    };
+    let mut bytes = head(SEALED_MAGIC, format, shape);
     bytes.extend((rows.len() as u32).to_le_bytes());
-    push_rows(&mut bytes, rows);
+    let parts = match rows {
+        SealedRows::Flat(rows) => std::slice::from_ref(rows),
+        SealedRows::Clustered(clusters) => {
+            bytes.extend((clusters.lists().len() as u32).to_le_bytes());
+            bytes.extend(clusters.centres().iter().flat_map(|component| component.to_le_bytes()));
+            bytes.extend(clusters.lists().iter().flat_map(|rows| (rows.len() as u32).to_le_bytes()));
+            clusters.lists()
+        }
+    };
+    bytes.reserve(rows.len() * shape.row_bytes() + blake3::OUT_LEN);
+    push_rows(&mut bytes, parts);
     let hash = blake3::hash(&bytes);
     bytes.extend(hash.as_bytes());
     bytes
 }
 
 /// Returns the rows of a sealed file, once its whole is proven.
-pub(super) fn decode_sealed(bytes: &[u8], shape: Shape, path: &Path) -> Result<Rows, VectorError> {
+pub(super) fn decode_sealed(bytes: &[u8], shape: Shape, path: &Path) -> Result<SealedRows, VectorError> {
     let damaged = |reason: &str| VectorError::damaged(path, reason);
     let Some((content, sum)) = bytes.split_last_chunk::<{ blake3::OUT_LEN }>().filter(|(c, _)| c.len() >= HEAD + 4)
     else {
@@ -119,18 +189,22 @@ pub(super) fn decode_sealed(bytes: &[u8], shape: Shape, path: &Path) -> Result<R
     if blake3::hash(content) != blake3::Hash::from_bytes(*sum) {
         return Err(damaged("its BLAKE3 sum does not fit"));
     }
-    check_head(content, SEALED_MAGIC, shape, path)?;
+    let format = check_head(content, SEALED_MAGIC, shape, path)?;
     let count = number(&content[HEAD..]) as usize;
     let body = &content[HEAD + 4..];
-    if count == 0 || count.checked_mul(shape.row_bytes()) != Some(body.len()) {
-        return Err(damaged("its length does not fit its count"));
-    }
-    pull_rows(body, count, shape).map_err(damaged)
+    let rows = if format == CLUSTERED {
+        pull_lists(body, count, shape).map(SealedRows::Clustered)
+    } else if count.checked_mul(shape.row_bytes()) == Some(body.len()) {
+        pull_rows(body, count, shape).map(SealedRows::Flat)
+    } else {
+        Err(OTHER_LENGTH)
+    };
+    rows.and_then(|rows| if rows.is_empty() { Err("it has no row") } else { Ok(rows) }).map_err(damaged)
 }
 
 /// Returns the header of a new tail file.
 pub(super) fn encode_tail_header(shape: Shape) -> Vec<u8> {
-    let mut bytes = head(TAIL_MAGIC, shape);
+    let mut bytes = head(TAIL_MAGIC, FORMAT, shape);
     let sum = checksum(&[&bytes]);
     bytes.extend(sum);
     bytes
@@ -145,7 +219,7 @@ pub(super) fn check_tail_header(bytes: &[u8], shape: Shape, path: &Path) -> Resu
     if checksum(&[head]) != sum {
         return Err(VectorError::damaged(path, "its header's checksum does not fit"));
     }
-    check_head(head, TAIL_MAGIC, shape, path)
+    check_head(head, TAIL_MAGIC, shape, path).map(drop)
 }
 
 /// Returns the bytes of one frame.
@@ -154,7 +228,7 @@ pub(super) fn encode_frame(shape: Shape, rows: &Rows) -> Vec<u8> {
     let count = (rows.len() as u32).to_le_bytes();
     body.extend(count);
     body.extend([0; CHECKSUM]);
-    push_rows(&mut body, rows);
+    push_rows(&mut body, std::slice::from_ref(rows));
     let sum = checksum(&[&count, &body[FRAME_HEAD..]]);
     body[4..FRAME_HEAD].copy_from_slice(&sum);
     body
@@ -192,17 +266,51 @@ pub(super) fn decode_frames(bytes: &[u8], shape: Shape) -> (Vec<Rows>, usize, En
     }
 }
 
-fn push_rows(bytes: &mut Vec<u8>, rows: &Rows) {
-    bytes.extend(rows.ordinals().iter().flat_map(|ordinal| ordinal.to_le_bytes()));
-    bytes.extend(rows.components().iter().flat_map(|component| component.to_le_bytes()));
+fn push_rows(bytes: &mut Vec<u8>, parts: &[Rows]) {
+    bytes.extend(parts.iter().flat_map(Rows::ordinals).flat_map(|ordinal| ordinal.to_le_bytes()));
+    bytes.extend(parts.iter().flat_map(Rows::components).flat_map(|component| component.to_le_bytes()));
 }
 
 /// Reads `count` rows out of `body`, which has their length.
 fn pull_rows(body: &[u8], count: usize, shape: Shape) -> Result<Rows, &'static str> {
     let (ordinals, components) = body.split_at(4 * count);
-    let ordinals = ordinals.chunks_exact(4).map(number).collect();
-    let components = components.chunks_exact(2).map(|pair| f16::from_le_bytes([pair[0], pair[1]])).collect();
-    Rows::from_parts(shape.components(), ordinals, components)
+    Rows::from_parts(shape.components(), pull_numbers(ordinals), pull_components(components))
+}
+
+/// Reads `count` rows in lists out of `body`.
+fn pull_lists(body: &[u8], count: usize, shape: Shape) -> Result<ClusterRows, &'static str> {
+    let Some((lists, body)) = body.split_first_chunk::<4>() else { return Err(OTHER_LENGTH) };
+    let lists = u32::from_le_bytes(*lists) as usize;
+    let heads = lists.checked_mul(2 * shape.components() + 4).ok_or(OTHER_LENGTH)?;
+    if count.checked_mul(shape.row_bytes()).and_then(|rows| rows.checked_add(heads)) != Some(body.len()) {
+        return Err(OTHER_LENGTH);
+    }
+    let (heads, body) = body.split_at(heads);
+    let (centres, sizes) = heads.split_at(2 * shape.components() * lists);
+    let (mut ordinals, mut components) = body.split_at(4 * count);
+    let mut parts = Vec::with_capacity(lists);
+    for size in pull_numbers(sizes) {
+        let size = size as usize;
+        // The sizes are as hostile as the rest; where they fit, so do the products.
+        let Some((own, others)) = size.checked_mul(4).and_then(|bytes| ordinals.split_at_checked(bytes)) else {
+            return Err(OTHER_LENGTH);
+        };
+        let (own_components, other_components) = components.split_at(2 * shape.components() * size);
+        parts.push(Rows::from_parts(shape.components(), pull_numbers(own), pull_components(own_components))?);
+        (ordinals, components) = (others, other_components);
+    }
+    if !ordinals.is_empty() {
+        return Err(OTHER_LENGTH);
+    }
+    ClusterRows::from_parts(shape.components(), pull_components(centres), parts)
+}
+
+fn pull_numbers(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(number).collect()
+}
+
+fn pull_components(bytes: &[u8]) -> Vec<f16> {
+    bytes.chunks_exact(2).map(|pair| f16::from_le_bytes([pair[0], pair[1]])).collect()
 }
 
 /// Reads the little-endian number at the start of `bytes`, which has at least four.

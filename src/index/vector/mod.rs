@@ -24,6 +24,7 @@
 //! scan in plain Rust; both are exact. Making vectors, allotting ordinals and the commit point are left to others.
 
 mod check;
+mod clustered;
 mod collect;
 #[cfg(feature = "faiss")]
 mod faiss;
@@ -33,9 +34,13 @@ mod format;
 mod reader;
 mod rows;
 mod scan;
+mod sealed;
 mod search;
 mod segment;
 mod set;
+mod tiers;
+mod upkeep;
+mod window;
 mod writer;
 
 #[cfg(test)]
@@ -45,8 +50,9 @@ pub use check::{VectorCheck, check};
 pub use format::Shape;
 pub use reader::VectorReader;
 pub use scan::Backend;
-pub use segment::VectorSegment;
+pub use search::{Nearest, Reach};
 pub use set::VectorSet;
+pub use upkeep::Tended;
 pub use writer::{Healed, VectorWriter};
 
 use dataflows::data::Fingerprint;
@@ -81,8 +87,8 @@ pub enum VectorError {
     },
     /// A file of a release that this one does not know.
     #[error(
-        "`{}` is vector format {found}, this build reads format {}; use the release that wrote it, or build the \
-         store again", path.display(), format::FORMAT
+        "`{}` is vector format {found}, this build reads formats {} and {}; use the release that wrote it, or build the \
+         store again", path.display(), format::FORMAT, format::CLUSTERED
     )]
     OtherFormat {
         /// The file.
@@ -132,6 +138,12 @@ pub enum VectorError {
     Interrupted {
         /// The directory of the vectors.
         path: PathBuf,
+    },
+    /// Files could not be written anew.
+    #[error("vectors cannot be rearranged: {reason}; they are searched as they lie")]
+    Upkeep {
+        /// What happened.
+        reason: &'static str,
     },
     /// FAISS refused.
     #[error("FAISS cannot {action}: {message}")]

@@ -8,8 +8,8 @@
 use super::files::{self, Listing};
 use super::format::{self, Ending, Shape};
 use super::rows::Rows;
+use super::sealed::Segments;
 use super::segment::VectorSegment;
-use super::set::Segments;
 use super::writer::SEAL_ROWS;
 use super::{Backend, VectorError, VectorSet};
 use roaring::RoaringBitmap;
@@ -27,7 +27,7 @@ pub struct VectorReader {
     directory: PathBuf,
     shape: Shape,
     segments: Segments,
-    /// Numbers of the sealed files that are loaded.
+    /// Numbers of the sealed files that were looked at and are still there.
     sealed: BTreeSet<u32>,
     /// The ordinals of the sealed files.
     held: RoaringBitmap,
@@ -91,13 +91,15 @@ impl VectorReader {
             // By ascending numbers, so that a file which went meanwhile is made up for by a higher one, read after it.
             for number in fresh {
                 let path = files::sealed_path(&self.directory, number);
-                match self.segments.load_sealed(&path, self.shape, &mut self.held) {
+                match self.segments.adopt(&path, number, self.shape) {
                     Err(error) if is_gone(&error) => continue 'look,
-                    loaded => loaded?,
+                    adopted => adopted?,
                 };
                 self.sealed.insert(number);
                 self.changed = true;
             }
+            self.forget(&listing.sealed);
+            self.held = self.segments.sealed_ordinals();
             if self.follow(listing.tail)? {
                 self.read_tail()?;
                 break;
@@ -108,6 +110,14 @@ impl VectorReader {
             self.set = self.segments.set();
         }
         Ok(changed)
+    }
+
+    /// Forgets the files that are not there any more: what counts of their rows is in others, which were read.
+    fn forget(&mut self, listed: &BTreeSet<u32>) {
+        self.sealed.retain(|number| listed.contains(number));
+        let before = self.segments.sealed.len();
+        self.segments.sealed.retain(|sealed| listed.contains(&sealed.number));
+        self.changed |= self.segments.sealed.len() != before;
     }
 
     /// Makes `number` the tail that is read; returns whether it was still there.

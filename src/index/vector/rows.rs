@@ -26,6 +26,11 @@ impl Rows {
         Self { dimensions, ordinals: Vec::new(), components: Vec::new() }
     }
 
+    /// Starts with no row and room for some.
+    pub(super) fn with_capacity(dimensions: usize, rows: usize) -> Self {
+        Self { dimensions, ordinals: Vec::with_capacity(rows), components: Vec::with_capacity(rows * dimensions) }
+    }
+
     /// Takes over what a file or a segment holds, or says why it cannot be rows.
     pub(super) fn from_parts(
         dimensions: usize,
@@ -46,10 +51,15 @@ impl Rows {
 
     /// Appends a row; its ordinal is larger than all before.
     pub(super) fn push(&mut self, ordinal: Ordinal, vector: &Vector) {
-        debug_assert!(vector.dimensions() == self.dimensions);
-        debug_assert!(self.ordinals.last().is_none_or(|&last| last < ordinal.get()));
-        self.ordinals.push(ordinal.get());
-        self.components.extend_from_slice(vector.components());
+        self.push_row(ordinal.get(), vector.components());
+    }
+
+    /// Appends a row of checked components; its ordinal is larger than all before.
+    pub(super) fn push_row(&mut self, ordinal: u32, components: &[f16]) {
+        debug_assert!(components.len() == self.dimensions);
+        debug_assert!(self.ordinals.last().is_none_or(|&last| last < ordinal));
+        self.ordinals.push(ordinal);
+        self.components.extend_from_slice(components);
     }
 
     /// Returns all rows of `parts` in one block; no ordinal is in two parts.
@@ -69,20 +79,19 @@ impl Rows {
     /// Leaves out the rows that `held` has, and adds the others to it.
     pub(super) fn admit(self, held: &mut RoaringBitmap) -> Self {
         let own = self.bitmap();
-        let rows = if held.is_disjoint(&own) {
-            self
-        } else {
-            let mut fresh = Self::new(self.dimensions);
-            for (position, &ordinal) in self.ordinals.iter().enumerate() {
-                if !held.contains(ordinal) {
-                    fresh.ordinals.push(ordinal);
-                    fresh.components.extend_from_slice(self.row(position));
-                }
-            }
-            fresh
-        };
+        let rows = if held.is_disjoint(&own) { self } else { self.split(held).1 };
         *held |= own;
         rows
+    }
+
+    /// Returns the rows whose ordinals are in `ordinals`, and the others.
+    pub(super) fn split(&self, ordinals: &RoaringBitmap) -> (Self, Self) {
+        let mut parts = (Self::new(self.dimensions), Self::new(self.dimensions));
+        for (position, &ordinal) in self.ordinals.iter().enumerate() {
+            let part = if ordinals.contains(ordinal) { &mut parts.0 } else { &mut parts.1 };
+            part.push_row(ordinal, self.row(position));
+        }
+        parts
     }
 
     /// Leaves out the rows of these ordinals.

@@ -6,6 +6,7 @@
 //! **Invariant:** exact over the living positions, and a score depends on the two vectors only, so neither the block's
 //! other rows nor the living ones around it change a bit of it.
 
+use super::clustered::ClusterRows;
 #[cfg(feature = "faiss")]
 use super::faiss::FaissScan;
 use super::flat::FlatScan;
@@ -97,6 +98,18 @@ impl Backend {
             }
             Self::Flat
         })
+    }
+
+    /// Deals rows out to at most so many lists of rows that are near to each other, where the engine can find such.
+    pub(super) fn deal_out(self, rows: &Rows, lists: usize) -> Result<Option<ClusterRows>, VectorError> {
+        match self {
+            #[cfg(feature = "faiss")]
+            Self::Faiss => super::faiss::deal_out(rows, lists).map(Some),
+            Self::Flat => {
+                let _ = (rows, lists);
+                Ok(None)
+            }
+        }
     }
 
     /// Builds the engine over `rows`.

@@ -1,24 +1,63 @@
-//! The exact nearest entries of one version.
+//! The nearest entries of one version.
 //!
 //! In: segments, the version's bitmap (and-ed with a filter, where there is one), a question's vector, k, and the order
-//! of ties. Out: at most k (ordinal, cosine) pairs, best first.
+//! of ties. Out: at most k (ordinal, cosine) pairs, best first, and whether every living row was looked at.
 //!
-//! **Invariant:** the result is the first k of all living entries under (score descending, order of ties), whatever
-//! segments they lie in.
+//! **Invariant:** the result is the first k of all living entries that were looked at, under (score descending, order of
+//! ties), whatever segments they lie in and however many threads looked. Exact unless it says otherwise.
+//!
+//! ```text
+//! flat segments ──────────────────────────────────── all ─┐
+//! clustered: few living in all of them ── all of their lists ─┼─► scans, on all threads ─► TopK
+//!            many living ── lists by nearness, until enough ──┘
+//! ```
 //!
 //! Many entries share one vector (4 % of a large repository, 47 in the largest group), and an engine leaves open which
 //! of several equal scores at its border it returns. So a segment is asked again for twice as many while the last score
 //! it returned could still belong to the first k.
 
 use super::VectorError;
+use super::clustered::ClusteredSegment;
+use super::scan::Alive;
 use super::segment::VectorSegment;
+use super::set::Blocks;
 use crate::index::{TieOrder, TopK};
+use rayon::prelude::*;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
 use std::sync::Arc;
 
 /// How many more than k a segment is asked for at first, so that short runs of equal scores need no second scan.
 const MARGIN: usize = 6;
+/// What a segment is asked for once k are known: most add few to them.
+const FEW: usize = 16;
+/// Up to so many living rows of clustered segments, all of their lists are visited: choosing would save little.
+const EXHAUSTIVE_ROWS: u64 = 32_768;
+/// One in so many of the living rows is looked at where lists are chosen (`docs/benchmarks.md`, retrieval).
+const SHARE: u64 = 5;
+/// So many rows for each of k are looked at, at least.
+const ROWS_FOR_EACH: u64 = 64;
+/// Below so many rows a second thread takes longer to wake than it saves.
+const PARALLEL_ROWS: usize = 16_384;
+
+/// How far a search goes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Reach {
+    /// Of large segments, the near lists only, where many entries are alive in them.
+    #[default]
+    Near,
+    /// Every living row.
+    All,
+}
+
+/// What a search found.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Nearest {
+    /// The best, best first, with their cosines.
+    pub ranked: Vec<(Ordinal, f32)>,
+    /// Whether every living row was looked at, so that none is missing.
+    pub exact: bool,
+}
 
 /// A question's vector, scaled to length 1, so that scores are cosines and no product overflows.
 pub(super) struct Question(Vec<f32>);
@@ -44,35 +83,111 @@ impl Question {
     }
 }
 
+/// Rows to be looked at: a segment, or a list of one, and which of its positions are alive.
+struct Part<'a> {
+    segment: &'a VectorSegment,
+    alive: Alive,
+}
+
 /// Returns the best `k` of `entries` with their cosines, best first.
 pub(super) fn search(
-    segments: &[Arc<VectorSegment>],
+    blocks: &Blocks,
     entries: &RoaringBitmap,
     question: &Question,
     k: usize,
+    reach: Reach,
     order: &dyn TieOrder,
-) -> Result<Vec<(Ordinal, f32)>, VectorError> {
-    let mut best = TopK::new(k, order);
+) -> Result<Nearest, VectorError> {
     if k == 0 {
-        return Ok(Vec::new());
+        return Ok(Nearest { ranked: Vec::new(), exact: true });
     }
-    for segment in segments {
-        let alive = segment.alive(entries);
-        let mut count = k.saturating_add(MARGIN).min(alive.count());
-        while count > 0 {
-            let found = segment.best(question, &alive, count)?;
-            let settled = count == alive.count()
-                || found.last().is_none_or(|&(_, last)| {
-                    !best.admits(last) || found.get(k - 1).is_some_and(|&(_, border)| last < border)
-                });
-            if settled {
-                for (ordinal, score) in found {
-                    best.push(ordinal, score);
-                }
-                break;
-            }
-            count = count.saturating_mul(2).min(alive.count());
+    let (mut parts, exact) = parts_of(&blocks.clustered, entries, question, k, reach)?;
+    parts.extend(blocks.flat.iter().map(|segment| Part { segment, alive: segment.alive(entries) }));
+    parts.retain(|part| part.alive.count() > 0);
+    let rows: usize = parts.iter().map(|part| part.segment.len()).sum();
+    let threads = if rows < PARALLEL_ROWS { 1 } else { rayon::current_num_threads() };
+    // Dealt out in turn, so that each thread meets near lists first.
+    let look = |thread: usize| {
+        let mut best = TopK::new(k, order);
+        for part in parts.iter().skip(thread).step_by(threads) {
+            look_at(part, question, k, &mut best)?;
+        }
+        Ok(best)
+    };
+    let ranked = if threads == 1 {
+        look(0)?.into_ranked()
+    } else {
+        let found = (0..threads).into_par_iter().map(look).collect::<Result<Vec<_>, VectorError>>()?;
+        let mut best = TopK::new(k, order);
+        for (ordinal, score) in found.into_iter().flat_map(TopK::into_ranked) {
+            best.push(ordinal, score);
+        }
+        best.into_ranked()
+    };
+    Ok(Nearest { ranked, exact })
+}
+
+/// Returns the lists of clustered segments that are to be looked at, the nearest first, and whether those are all that hold
+/// a living row.
+fn parts_of<'a>(
+    clustered: &'a [Arc<ClusteredSegment>],
+    entries: &RoaringBitmap,
+    question: &Question,
+    k: usize,
+    reach: Reach,
+) -> Result<(Vec<Part<'a>>, bool), VectorError> {
+    let mut living = 0;
+    let mut windows = Vec::new();
+    for segment in clustered {
+        let here = segment.bitmap().intersection_len(entries);
+        if here > 0 {
+            living += here;
+            windows.push((segment, segment.window(entries)));
         }
     }
-    Ok(best.into_ranked())
+    let wanted = match reach {
+        Reach::Near if living > EXHAUSTIVE_ROWS => (living / SHARE).max(ROWS_FOR_EACH.saturating_mul(k as u64)),
+        Reach::Near | Reach::All => u64::MAX,
+    };
+    let mut lists = Vec::new();
+    for (at, (segment, _)) in windows.iter().enumerate() {
+        lists.extend(segment.nearest_lists(question)?.into_iter().map(|(list, nearness)| (nearness, at, list)));
+    }
+    lists.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+    let mut parts = Vec::new();
+    let mut seen = 0;
+    for (_, at, list) in lists {
+        if seen >= wanted.min(living) {
+            break;
+        }
+        let (segment, window) = &windows[at];
+        let segment = segment.list(list);
+        let alive = segment.alive_in(window);
+        seen += alive.count() as u64;
+        parts.push(Part { segment, alive });
+    }
+    Ok((parts, seen == living))
+}
+
+/// Offers the best of a part to those found before.
+fn look_at(part: &Part<'_>, question: &Question, k: usize, best: &mut TopK<'_>) -> Result<(), VectorError> {
+    let living = part.alive.count();
+    // A score below all others is admitted only while k are not known yet.
+    let at_first = if best.admits(f32::NEG_INFINITY) { k.saturating_add(MARGIN) } else { FEW };
+    let mut count = at_first.min(living);
+    while count > 0 {
+        let found = part.segment.best(question, &part.alive, count)?;
+        let settled = count == living
+            || found.last().is_none_or(|&(_, last)| {
+                !best.admits(last) || found.get(k - 1).is_some_and(|&(_, border)| last < border)
+            });
+        if settled {
+            for (ordinal, score) in found {
+                best.push(ordinal, score);
+            }
+            break;
+        }
+        count = count.saturating_mul(2).min(living);
+    }
+    Ok(())
 }

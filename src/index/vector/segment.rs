@@ -9,13 +9,14 @@
 
 use super::rows::Rows;
 use super::scan::{Alive, Backend, Scan};
+use super::window::Window;
 use super::{VectorError, search::Question};
 use half::f16;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
 
 /// An immutable, searchable block of vectors.
-pub struct VectorSegment {
+pub(super) struct VectorSegment {
     dimensions: usize,
     ordinals: Ordinals,
     scan: Box<dyn Scan>,
@@ -71,9 +72,7 @@ impl VectorSegment {
     }
 
     /// Returns how many vectors the segment holds.
-    #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "a segment is never empty")]
-    pub const fn len(&self) -> usize {
+    pub(super) const fn len(&self) -> usize {
         self.ordinals.len()
     }
 
@@ -81,7 +80,7 @@ impl VectorSegment {
     ///
     /// # Errors
     /// When the engine refuses.
-    pub fn vector_of(&self, ordinal: Ordinal) -> Result<Option<Vec<f16>>, VectorError> {
+    pub(super) fn vector_of(&self, ordinal: Ordinal) -> Result<Option<Vec<f16>>, VectorError> {
         let position = self.ordinals.position_from(0, u64::from(ordinal.get()));
         if position == self.len() || self.ordinals.get(position) != ordinal.get() {
             return Ok(None);
@@ -111,6 +110,12 @@ impl VectorSegment {
             Some((start, at))
         });
         Alive::from_runs(len, runs.filter(|(start, end)| start < end))
+    }
+
+    /// Returns which positions a window over the segment's ordinals has.
+    pub(super) fn alive_in(&self, living: &Window) -> Alive {
+        let runs = (0..self.len()).filter(|&at| living.contains(self.ordinals.get(at))).map(|at| (at, at + 1));
+        Alive::from_runs(self.len(), runs)
     }
 
     /// Returns the best `count` of the living with their scores, best first.

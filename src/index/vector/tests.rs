@@ -7,15 +7,15 @@ use dataflows::embed::Vector;
 use proptest::prelude::*;
 use roaring::RoaringBitmap;
 use rows::Rows;
-use set::Segments;
+use sealed::{Sealed, Segments};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use tempfile::TempDir;
 
+mod clustered;
 mod collect;
 mod damage;
 
@@ -66,7 +66,8 @@ fn layout(backend: Backend, dimensions: usize, model: &Model, parts: usize) -> V
         let dealt = model.iter().enumerate().filter(|(at, _)| at % parts == part).map(|(_, (&o, v))| (o, v.clone()));
         let rows = rows(dimensions, &dealt.collect());
         if !rows.is_empty() {
-            segments.sealed.push(Arc::new(VectorSegment::new(backend, &rows).unwrap()));
+            let rows = format::SealedRows::Flat(rows);
+            segments.sealed.push(Sealed::new(part as u32, backend, &rows).unwrap());
         }
     }
     segments.set()
@@ -87,8 +88,8 @@ fn check_set(set: &VectorSet, model: &Model, backend: Backend) {
     let alone = layout(backend, 4, model, 1);
     let living: RoaringBitmap = model.keys().copied().filter(|ordinal| ordinal % 3 != 1).chain([4_000_000]).collect();
     for (question, k) in [([1.0, 0.2, 0.1, -0.3], 3), ([0.0, 1.0, 0.0, 0.0], 1), ([-1.0, -1.0, 2.0, 0.5], 1000)] {
-        let found = set.search(&living, &question, k, &Scrambled).unwrap();
-        assert_eq!(bits(&found), bits(&alone.search(&living, &question, k, &Scrambled).unwrap()));
+        let found = set.search(&living, &question, k, Reach::All, &Scrambled).unwrap().ranked;
+        assert_eq!(bits(&found), bits(&alone.search(&living, &question, k, Reach::All, &Scrambled).unwrap().ranked));
         assert!(found.is_sorted_by(|a, b| a.1 > b.1 || a.1 == b.1 && Scrambled.compare(a.0, b.0).is_lt()));
         let expected = living.iter().filter(|ordinal| model.contains_key(ordinal)).count().min(k);
         assert_eq!(found.len(), expected);
@@ -235,12 +236,15 @@ fn engines_agree_and_layouts_do_not_matter_at_any_share_of_living() {
             };
             for backend in backends() {
                 for k in [0, 1, 10, 1999, 5000, usize::MAX] {
-                    let found = layout(backend, 32, &model, 1).search(&living, &question, k, &Scrambled).unwrap();
+                    let found = layout(backend, 32, &model, 1)
+                        .search(&living, &question, k, Reach::All, &Scrambled)
+                        .unwrap()
+                        .ranked;
                     let context = format!("{backend:?}, {share} alive, k = {k}");
                     assert_eq!(found.len(), k.min(living.range(..2000).count()), "{context}");
                     for parts in [2, 7] {
                         let other = layout(backend, 32, &model, parts);
-                        let other = other.search(&living, &question, k, &Scrambled).unwrap();
+                        let other = other.search(&living, &question, k, Reach::All, &Scrambled).unwrap().ranked;
                         assert_eq!(bits(&found), bits(&other), "{context}, {parts} segments");
                     }
                     let mut scores: Vec<f64> = living.range(..2000).map(exact).collect();
@@ -263,7 +267,7 @@ fn equal_scores_at_the_border_come_in_their_order_however_many_there_are() {
     for backend in backends() {
         for parts in [1, 3, 40] {
             let set = layout(backend, 4, &model, parts);
-            let found = set.search(&living, &vector(0).to_f32(), 12, &Scrambled).unwrap();
+            let found = set.search(&living, &vector(0).to_f32(), 12, Reach::All, &Scrambled).unwrap().ranked;
             let mut expected: Vec<Ordinal> = (0..500).filter(|o| o % 50 != 0).map(Ordinal::new).collect();
             expected.sort_by(|a, b| Scrambled.compare(*a, *b));
             assert_eq!(found.iter().map(|hit| hit.0).collect::<Vec<_>>(), expected[..12], "{parts} segments");
@@ -275,11 +279,11 @@ fn equal_scores_at_the_border_come_in_their_order_however_many_there_are() {
 fn questions_without_a_direction_are_refused() {
     for backend in backends() {
         let set = layout(backend, 4, &corpus(10, 4), 2);
-        let ask = |question: &[f32]| set.search(&RoaringBitmap::from([1]), question, 1, &Scrambled);
+        let ask = |question: &[f32]| set.search(&RoaringBitmap::from([1]), question, 1, Reach::Near, &Scrambled);
         assert!(matches!(ask(&[0.0; 4]), Err(VectorError::Query { .. })));
         assert!(matches!(ask(&[1.0, f32::NAN, 0.0, 0.0]), Err(VectorError::Query { .. })));
         assert!(matches!(ask(&[1.0; 3]), Err(VectorError::OtherDimensions { found: 3, expected: 4 })));
-        assert!(ask(&[f32::MAX; 4]).unwrap()[0].1.is_finite());
+        assert!(ask(&[f32::MAX; 4]).unwrap().ranked[0].1.is_finite());
     }
 }
 
@@ -317,7 +321,7 @@ fn small_segments_stay_few_and_a_set_in_use_stays_as_it_was() {
     let mut first = None;
     for ordinal in 0..300 {
         writer.append(&[(Ordinal::new(ordinal), vector(ordinal))]).unwrap();
-        assert!(writer.set().segments().len() <= 9, "{} segments", writer.set().segments().len());
+        assert!(writer.set().segments() <= 9, "{} segments", writer.set().segments());
         first.get_or_insert_with(|| writer.set());
     }
     assert_eq!(first.unwrap().len(), 1);

@@ -12,10 +12,12 @@
 //! passed over, and another vector for its ordinal refused.
 
 use super::files::{self, Listing};
+use super::format::SealedRows;
 use super::format::{self, Ending, Shape};
 use super::rows::Rows;
+use super::sealed::{Sealed, Segments};
 use super::segment::VectorSegment;
-use super::set::Segments;
+use super::upkeep::Upkeep;
 use super::{Backend, VectorError, VectorSet};
 use dataflows::embed::Vector;
 use roaring::RoaringBitmap;
@@ -23,7 +25,6 @@ use snapshots::Ordinal;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Rows of a full tail: with 256 components a sealed file of 4 MB, which is hashed, read and built in some 10 ms.
 pub(super) const SEAL_ROWS: usize = 8192;
@@ -43,8 +44,6 @@ pub struct VectorWriter {
     pub(super) shape: Shape,
     pub(super) seal_rows: usize,
     pub(super) segments: Segments,
-    /// The file of each sealed segment, in the same order.
-    pub(super) numbers: Vec<u32>,
     /// The ordinals that have a vector.
     pub(super) held: RoaringBitmap,
     /// The number of the tail, or of the one that the next row opens.
@@ -52,6 +51,7 @@ pub struct VectorWriter {
     pub(super) tail: Option<Tail>,
     /// Whether a write failed half-way.
     pub(super) interrupted: bool,
+    pub(super) upkeep: Upkeep,
     healed: Healed,
     pub(super) set: VectorSet,
 }
@@ -94,22 +94,20 @@ impl VectorWriter {
             seal_rows,
             set: segments.set(),
             segments,
-            numbers: Vec::new(),
             held: RoaringBitmap::new(),
             number: listing.next_number(),
             tail: None,
             interrupted: false,
+            upkeep: Upkeep::default(),
             healed: Healed::default(),
         };
         // The highest number first: a file all of whose rows are in one above it is what collecting left behind.
         for &number in listing.sealed.iter().rev() {
             let path = files::sealed_path(directory, number);
-            match writer.segments.load_sealed(&path, shape, &mut writer.held) {
+            match writer.segments.load(&path, number, shape, &mut writer.held) {
                 Err(VectorError::Damaged { reason, .. }) => writer.set_aside(&path, &reason)?,
                 loaded => {
-                    if loaded? {
-                        writer.numbers.push(number);
-                    } else {
+                    if !loaded? {
                         fs::remove_file(&path).map_err(VectorError::io("remove", path))?;
                     }
                 }
@@ -252,8 +250,14 @@ impl VectorWriter {
 
     /// Seals what the tail holds.
     fn seal_tail(&mut self) -> Result<(), VectorError> {
+        let rows = self.tail_rows()?;
+        self.seal(rows)
+    }
+
+    /// Returns what the tail holds.
+    pub(super) fn tail_rows(&self) -> Result<Rows, VectorError> {
         let parts: Vec<Rows> = self.segments.small.iter().map(|small| small.rows()).collect::<Result<_, _>>()?;
-        self.seal(Rows::merge(self.shape.components(), &parts))
+        Ok(Rows::merge(self.shape.components(), &parts))
     }
 
     /// Writes `rows` as the sealed file of this number, and begins the next number: its tail holds nothing yet.
@@ -261,17 +265,17 @@ impl VectorWriter {
         let next = self.number.checked_add(1).ok_or_else(|| {
             VectorError::damaged(files::tail_path(&self.directory, self.number), "no number is left for its successor")
         })?;
-        let segment = Arc::new(VectorSegment::new(self.segments.backend, &rows)?);
+        let rows = SealedRows::Flat(rows);
+        let sealed = Sealed::new(self.number, self.segments.backend, &rows)?;
         let path = files::sealed_path(&self.directory, self.number);
         if let Err(error) = files::write_whole(&path, &format::encode_sealed(self.shape, &rows)) {
             // Renamed but not known to be durable: only reading the directory again tells.
             self.interrupted |= path.exists();
             return Err(error);
         }
-        self.segments.sealed.push(segment);
-        self.numbers.push(self.number);
+        self.held |= &*sealed.ordinals;
+        self.segments.sealed.push(sealed);
         self.segments.small.clear();
-        self.held |= rows.bitmap();
         if self.tail.take().is_some() {
             // The sealed file counts from now on; a tail that stays behind is swept at the next start.
             let _ = fs::remove_file(files::tail_path(&self.directory, self.number));
@@ -279,6 +283,26 @@ impl VectorWriter {
         self.number = next;
         self.set = self.segments.set();
         Ok(())
+    }
+
+    /// Sets so many numbers aside for files that are written anew, and returns the first of them: they are above those of all
+    /// sealed files and below that of the next tail.
+    pub(super) fn reserve(&mut self, count: usize) -> Result<u32, VectorError> {
+        match &self.tail {
+            Some(tail) if tail.rows > 0 => self.seal_tail()?,
+            // It stays behind, so that its number stays in use, and counts for nothing once there is a higher one.
+            Some(_) => {
+                self.tail = None;
+                self.number = self.number.saturating_add(1);
+            }
+            None => {}
+        }
+        let first = self.number;
+        let next = u32::try_from(count).ok().and_then(|count| first.checked_add(count));
+        self.number = next.ok_or_else(|| {
+            VectorError::damaged(files::tail_path(&self.directory, first), "no number is left for its successors")
+        })?;
+        Ok(first)
     }
 
     /// Returns the vectors appended so far, as a value that later appends leave alone.

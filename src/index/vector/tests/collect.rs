@@ -7,14 +7,45 @@ enum Step {
     Append(u32),
     /// Removes every so-manieth row that is left, and breaks off before a step, if it does.
     Remove(u32, Option<usize>),
+    /// Sorts rows by whether so-manieth of them are hot, and is killed before the new files are in place, or before the old ones
+    /// are removed, or not at all.
+    Tend(u32, Kill),
     Reopen,
     Refresh,
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Kill {
+    BeforeRenaming,
+    BeforeRemoving,
+    Not,
+}
+
+/// Puts back the files that are in `copy` and not in `directory`.
+fn put_back(copy: &Path, directory: &Path) {
+    for entry in fs::read_dir(copy).unwrap() {
+        let name = entry.unwrap().file_name();
+        if name.to_str().unwrap().starts_with("seg-") && !directory.join(&name).exists() {
+            fs::copy(copy.join(&name), directory.join(&name)).unwrap();
+        }
+    }
+}
+
+fn copy_of(directory: &Path) -> TempDir {
+    let copy = TempDir::new().unwrap();
+    for entry in fs::read_dir(directory).unwrap() {
+        let name = entry.unwrap().file_name();
+        fs::copy(directory.join(&name), copy.path().join(&name)).unwrap();
+    }
+    copy
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        5 => (1u32..15).prop_map(Step::Append),
+        5 => (1u32..80).prop_map(Step::Append),
         4 => (1u32..5, prop::option::of(0usize..6)).prop_map(|(every, stop)| Step::Remove(every, stop)),
+        3 => (1u32..9, prop::sample::select(vec![Kill::BeforeRenaming, Kill::BeforeRemoving, Kill::Not, Kill::Not]))
+            .prop_map(|(every, kill)| Step::Tend(every, kill)),
         1 => Just(Step::Reopen),
         2 => Just(Step::Refresh),
     ];
@@ -35,12 +66,15 @@ proptest! {
     #![proptest_config(crate::index::cases(64))]
 
     #[test]
-    fn what_stays_is_found_wherever_a_removal_breaks_off(steps in steps()) {
+    fn what_stays_is_found_wherever_a_removal_or_upkeep_breaks_off(
+        steps in steps(),
+        backend in prop::sample::select(backends()),
+    ) {
         let directory = TempDir::new().unwrap();
         let directory = directory.path();
-        let mut writer = writer(directory, Backend::Flat);
+        let mut writer = writer(directory, backend);
         // It looks now and then, and may be many removals behind.
-        let mut reader = VectorReader::open_with(directory, SHAPE, Backend::Flat).unwrap();
+        let mut reader = VectorReader::open_with(directory, SHAPE, backend).unwrap();
         let mut model = Model::new();
         let mut next = 0;
         for step in steps {
@@ -69,17 +103,42 @@ proptest! {
                     if stop.is_some() {
                         // As if it had been killed there.
                         drop(writer);
-                        writer = self::writer(directory, Backend::Flat);
+                        writer = self::writer(directory, backend);
                         prop_assert_eq!(writer.healed(), &Healed::default());
                     } else {
                         prop_assert_eq!(writer.held(), &alive);
-                        let fresh = VectorReader::open_with(directory, SHAPE, Backend::Flat).unwrap();
+                        let fresh = VectorReader::open_with(directory, SHAPE, backend).unwrap();
                         prop_assert_eq!(fresh.set().ordinals(), alive);
+                    }
+                }
+                Step::Tend(every, kill) => {
+                    let hot: RoaringBitmap = model.keys().copied().filter(|ordinal| ordinal % every == 0).collect();
+                    loop {
+                        let before = copy_of(directory);
+                        let tended = writer.tend(&hot, true).unwrap();
+                        match kill {
+                            Kill::BeforeRenaming => {
+                                drop(writer);
+                                writer = self::writer(directory, backend);
+                                break;
+                            }
+                            _ if tended == Tended::Idle => break,
+                            Kill::BeforeRemoving => {
+                                writer.finish_upkeep().unwrap();
+                                drop(writer);
+                                put_back(before.path(), directory);
+                                reader.refresh().unwrap();
+                                holds(&reader.set(), &model);
+                                writer = self::writer(directory, backend);
+                                break;
+                            }
+                            Kill::Not => {}
+                        }
                     }
                 }
                 Step::Reopen => {
                     drop(writer);
-                    writer = self::writer(directory, Backend::Flat);
+                    writer = self::writer(directory, backend);
                 }
                 Step::Refresh => {
                     reader.refresh().unwrap();
@@ -88,7 +147,7 @@ proptest! {
             }
             holds(&writer.set(), &model);
             prop_assert_eq!(writer.held(), &writer.set().ordinals());
-            holds(&VectorReader::open_with(directory, SHAPE, Backend::Flat).unwrap().set(), &model);
+            holds(&VectorReader::open_with(directory, SHAPE, backend).unwrap().set(), &model);
             let checked = check(directory, SHAPE, &mut |_, _| {}).unwrap();
             prop_assert!(checked.damaged.is_empty());
             prop_assert_eq!(&checked.ordinals, &writer.set().ordinals());

@@ -1,52 +1,25 @@
-//! FAISS behind a safe door: one immutable `SQfp16` index a segment, searched by inner product.
+//! One immutable `SQfp16` index a segment, searched by inner product.
 //!
-//! In: rows that are checked already: dimensions fit, components are finite. Out: the best living positions.
+//! In: checked rows. Out: the best living positions with their scores.
 //!
-//! **Invariant:** no pointer outlives the call that made it, but the index's own, which is freed with its owner; the
-//! index never changes once it is built, so threads may search it together. FAISS's own files are never read or
-//! written: its readers are not hardened (`docs/decisions/0002-faiss-from-source.md`).
+//! **Invariant:** the index never changes once it is built, so threads may search it together.
 //!
 //! `SQfp16` keeps components as `f16`: adding the widened components of a [`Vector`](dataflows::embed::Vector) and
 //! reading them back loses no bit, so the components live here only. Its scores do not depend on how many questions
 //! are asked together or on the rows around, as those of `Flat` do. Selection happens in the scan, exactly.
-//!
-//! OpenMP runs with one thread: nested, its threads took one question from 0.65 ms to 24 ms.
 
-#![expect(unsafe_code, reason = "FAISS is reached through its C interface, and only here")]
-
-use super::VectorError;
-use super::rows::Rows;
-use super::scan::{Alive, Scan};
+use super::{BLOCK_ROWS, check, no_memory, omp_set_num_threads};
+use crate::index::vector::VectorError;
+use crate::index::vector::rows::Rows;
+use crate::index::vector::scan::{Alive, Scan};
 use faiss_sys as sys;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
-use std::ffi::{CStr, c_int};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-/// Rows that are widened and handed over at a time.
-const BLOCK_ROWS: usize = 1024;
-
-unsafe extern "C" {
-    /// Sets the number of OpenMP threads for regions that the calling thread enters (OpenMP 5.2, section 18.2.1).
-    safe fn omp_set_num_threads(threads: c_int);
-}
-
-/// Returns whether the processor has the instructions that FAISS is compiled for (`.cargo/config.toml`).
-pub(super) fn processor_is_able() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        std::arch::is_x86_feature_detected!("avx2")
-            && std::arch::is_x86_feature_detected!("fma")
-            && std::arch::is_x86_feature_detected!("f16c")
-            && std::arch::is_x86_feature_detected!("popcnt")
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    true
-}
-
 /// One index of FAISS, owned.
-pub(super) struct FaissScan {
+pub(in crate::index::vector) struct FaissScan {
     index: NonNull<sys::FaissIndex>,
     dimensions: usize,
     len: usize,
@@ -66,7 +39,7 @@ impl Drop for FaissScan {
 }
 
 impl FaissScan {
-    pub(super) fn build(rows: &Rows) -> Result<Self, VectorError> {
+    pub(in crate::index::vector) fn build(rows: &Rows) -> Result<Self, VectorError> {
         omp_set_num_threads(1);
         let mut index = ptr::null_mut();
         // SAFETY: `index` is a valid place for the new pointer, which the guard made next owns.
@@ -176,21 +149,4 @@ impl Drop for Selection<'_> {
             sys::faiss_IDSelectorBitmap_free(self.selector);
         }
     }
-}
-
-/// Turns FAISS's status into a result, with its own message.
-fn check(action: &'static str, status: c_int) -> Result<(), VectorError> {
-    if status == 0 {
-        return Ok(());
-    }
-    // SAFETY: null, or a string that lives until the next failure in this thread; it is copied at once.
-    let message = unsafe {
-        let message = sys::faiss_get_last_error();
-        if message.is_null() { None } else { Some(CStr::from_ptr(message).to_string_lossy().into_owned()) }
-    };
-    Err(VectorError::Faiss { action, message: message.unwrap_or_else(|| format!("status {status}")) })
-}
-
-fn no_memory(action: &'static str) -> VectorError {
-    VectorError::Faiss { action, message: "no index came back".to_owned() }
 }

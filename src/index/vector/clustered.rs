@@ -1,0 +1,158 @@
+//! A large segment: its rows dealt out to lists by the nearest of some centres, so that a search may visit the near lists only.
+//!
+//! In: rows, centres, and which of them each row is nearest to. Out: lists, each a segment of its own, and how near each is to
+//! a question.
+//!
+//! **Invariant:** every row is in exactly one list, lists are never empty, and a list is scanned exactly as any segment is:
+//! a score has the same bits wherever its row lies. So only which lists are visited is approximate, and visiting all of
+//! them is exact.
+
+use super::VectorError;
+use super::rows::Rows;
+use super::scan::{Alive, Backend};
+use super::search::Question;
+use super::segment::VectorSegment;
+use super::window::Window;
+use half::f16;
+use roaring::RoaringBitmap;
+use snapshots::Ordinal;
+
+/// Rows on their way into a clustered segment or its file.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct ClusterRows {
+    dimensions: usize,
+    /// The components of one centre a list.
+    centres: Vec<f16>,
+    lists: Vec<Rows>,
+}
+
+impl ClusterRows {
+    /// Deals `rows` out by the number of each row's centre; returns nothing if a number has no centre.
+    pub(super) fn deal_out(rows: &Rows, centres: &[f16], nearest: &[u32]) -> Option<Self> {
+        let dimensions = rows.dimensions();
+        let mut sizes = vec![0; centres.len() / dimensions];
+        for &list in nearest {
+            *sizes.get_mut(list as usize)? += 1;
+        }
+        let mut lists: Vec<Rows> = sizes.into_iter().map(|size| Rows::with_capacity(dimensions, size)).collect();
+        for (position, &list) in nearest.iter().enumerate() {
+            lists[list as usize].push_row(rows.ordinals()[position], rows.row(position));
+        }
+        Self::from_parts(dimensions, centres.to_vec(), lists).ok()
+    }
+
+    /// Takes over centres and lists, leaving out lists without rows, or says why they cannot be a segment's.
+    pub(super) fn from_parts(dimensions: usize, centres: Vec<f16>, lists: Vec<Rows>) -> Result<Self, &'static str> {
+        if lists.len().checked_mul(dimensions) != Some(centres.len()) {
+            return Err("the number of centres does not fit the number of lists");
+        }
+        if centres.iter().any(|component| !component.is_finite()) {
+            return Err("a centre is not finite");
+        }
+        let mut all = RoaringBitmap::new();
+        for rows in &lists {
+            let own = rows.bitmap();
+            if !all.is_disjoint(&own) {
+                return Err("an ordinal is in two lists");
+            }
+            all |= own;
+        }
+        let (centres, lists) = centres
+            .chunks(dimensions.max(1))
+            .zip(lists)
+            .filter(|(_, rows)| !rows.is_empty())
+            .map(|(centre, rows)| (centre.to_vec(), rows))
+            .unzip::<Vec<f16>, Rows, Vec<Vec<f16>>, Vec<Rows>>();
+        Ok(Self { dimensions, centres: centres.concat(), lists })
+    }
+
+    /// Leaves out the rows that `held` has, and adds the others to it.
+    pub(super) fn admit(self, held: &mut RoaringBitmap) -> Self {
+        let lists = self.lists.into_iter().map(|rows| rows.admit(held)).collect();
+        Self::from_parts(self.dimensions, self.centres, lists).expect("fewer rows of lists are lists")
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lists.iter().map(Rows::len).sum()
+    }
+
+    pub(super) fn bitmap(&self) -> RoaringBitmap {
+        self.lists.iter().fold(RoaringBitmap::new(), |all, rows| all | rows.bitmap())
+    }
+
+    pub(super) fn centres(&self) -> &[f16] {
+        &self.centres
+    }
+
+    pub(super) fn lists(&self) -> &[Rows] {
+        &self.lists
+    }
+
+    /// Returns the rows in one block.
+    pub(super) fn rows(&self) -> Rows {
+        Rows::merge(self.dimensions, &self.lists)
+    }
+}
+
+/// An immutable, searchable block of vectors in lists.
+pub(super) struct ClusteredSegment {
+    /// The centres, under the numbers of their lists.
+    centres: VectorSegment,
+    lists: Vec<VectorSegment>,
+    bitmap: RoaringBitmap,
+}
+
+impl ClusteredSegment {
+    /// Builds the engines; there is a row at least.
+    pub(super) fn new(backend: Backend, rows: &ClusterRows) -> Result<Self, VectorError> {
+        let numbers = (0..rows.lists.len() as u32).collect();
+        let centres = Rows::from_parts(rows.dimensions, numbers, rows.centres.clone()).expect("centres are checked");
+        let lists = rows.lists.iter().map(|rows| VectorSegment::new(backend, rows)).collect::<Result<_, _>>()?;
+        Ok(Self { centres: VectorSegment::new(backend, &centres)?, lists, bitmap: rows.bitmap() })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lists.iter().map(VectorSegment::len).sum()
+    }
+
+    pub(super) const fn bitmap(&self) -> &RoaringBitmap {
+        &self.bitmap
+    }
+
+    /// Returns the lists' numbers with the inner products of their centres with the question, the nearest first.
+    pub(super) fn nearest_lists(&self, question: &Question) -> Result<Vec<(u32, f32)>, VectorError> {
+        let found = self.centres.best(question, &Alive::all(self.lists.len()), self.lists.len())?;
+        Ok(found.into_iter().map(|(list, nearness)| (list.get(), nearness)).collect())
+    }
+
+    pub(super) fn list(&self, number: u32) -> &VectorSegment {
+        &self.lists[number as usize]
+    }
+
+    /// Returns the living among the segment's ordinals as a set that is quick to ask.
+    pub(super) fn window(&self, entries: &RoaringBitmap) -> Window {
+        match (self.bitmap.min(), self.bitmap.max()) {
+            (Some(least), Some(greatest)) => Window::new(entries, least, greatest, self.len()),
+            _ => Window::default(),
+        }
+    }
+
+    pub(super) fn vector_of(&self, ordinal: Ordinal) -> Result<Option<Vec<f16>>, VectorError> {
+        if !self.bitmap.contains(ordinal.get()) {
+            return Ok(None);
+        }
+        for list in &self.lists {
+            if let Some(vector) = list.vector_of(ordinal)? {
+                return Ok(Some(vector));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the rows that the segment was built from.
+    pub(super) fn rows(&self) -> Result<ClusterRows, VectorError> {
+        let lists = self.lists.iter().map(VectorSegment::rows).collect::<Result<_, _>>()?;
+        let centres = self.centres.rows()?;
+        Ok(ClusterRows { dimensions: centres.dimensions(), centres: centres.components().to_vec(), lists })
+    }
+}

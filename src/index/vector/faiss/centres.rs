@@ -1,0 +1,143 @@
+//! The centres of many rows, and which of them each row is nearest to: spherical k-means.
+//!
+//! In: rows. Out: centres of length 1, and a centre's number for each row.
+//!
+//! **Invariant:** a function of rows and number of lists on one machine: the seed is fixed. On another processor sums may round
+//! otherwise, so no version, score or digest depends on what comes out.
+
+use super::{BLOCK_ROWS, check, no_memory, omp_set_num_threads};
+use crate::index::vector::VectorError;
+use crate::index::vector::clustered::ClusterRows;
+use crate::index::vector::rows::Rows;
+use faiss_sys as sys;
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+use std::ffi::c_int;
+use std::ptr::{self, NonNull};
+
+/// Rows a list that take part in training; more find hardly better centres.
+const SAMPLE: usize = 64;
+/// Rounds of training.
+const ROUNDS: c_int = 10;
+const SEED: c_int = 1234;
+
+/// Deals rows out to at most `lists` lists, each row to that of the centre it has the greatest inner product with.
+pub(in crate::index::vector) fn deal_out(rows: &Rows, lists: usize) -> Result<ClusterRows, VectorError> {
+    omp_set_num_threads(1);
+    let dimensions = rows.dimensions();
+    let lists = lists.clamp(1, rows.len());
+    let centres = Centres::new(dimensions)?;
+    let training = Training::new(dimensions, lists)?;
+    let every = (rows.len() / (lists * SAMPLE)).max(1);
+    let mut sample = Vec::with_capacity(rows.len().div_ceil(every) * dimensions);
+    let mut widened = vec![0.0_f32; dimensions];
+    for position in (0..rows.len()).step_by(every) {
+        rows.row(position).convert_to_f32_slice(&mut widened);
+        sample.extend_from_slice(&widened);
+    }
+    training.train(&sample, &centres)?;
+    drop(sample);
+    let components = training.centres(lists * dimensions)?;
+    let mut nearest = Vec::with_capacity(rows.len());
+    let mut widened = vec![0.0_f32; BLOCK_ROWS.min(rows.len()) * dimensions];
+    for block in rows.components().chunks(BLOCK_ROWS * dimensions) {
+        let widened = &mut widened[..block.len()];
+        block.convert_to_f32_slice(widened);
+        centres.nearest_to(widened, &mut nearest)?;
+    }
+    ClusterRows::deal_out(rows, &components, &nearest)
+        .ok_or(VectorError::Faiss { action: "find centres", message: "a row has no centre".to_owned() })
+}
+
+/// The index that training fills with its centres.
+struct Centres {
+    index: NonNull<sys::FaissIndexFlatIP>,
+    dimensions: usize,
+}
+
+impl Centres {
+    fn new(dimensions: usize) -> Result<Self, VectorError> {
+        let mut index = ptr::null_mut();
+        // SAFETY: `index` is a valid place for the new pointer, which the value made next owns.
+        let status = unsafe { sys::faiss_IndexFlatIP_new_with(&raw mut index, dimensions as i64) };
+        check("make an index", status)?;
+        Ok(Self { index: NonNull::new(index).ok_or_else(|| no_memory("make an index"))?, dimensions })
+    }
+
+    /// Appends the number of the nearest centre of each row in `widened`.
+    fn nearest_to(&self, widened: &[f32], nearest: &mut Vec<u32>) -> Result<(), VectorError> {
+        let count = widened.len() / self.dimensions;
+        let mut labels = vec![-1_i64; count];
+        // SAFETY: `widened` holds `count` rows of the index's dimension, and `labels` has room for one number each.
+        let status = unsafe {
+            sys::faiss_Index_assign(self.index.as_ptr(), count as i64, widened.as_ptr(), labels.as_mut_ptr(), 1)
+        };
+        check("find the nearest centres", status)?;
+        nearest.extend(labels.into_iter().map(|label| u32::try_from(label).unwrap_or(u32::MAX)));
+        Ok(())
+    }
+}
+
+impl Drop for Centres {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from `faiss_IndexFlatIP_new_with` and is freed once.
+        unsafe { sys::faiss_Index_free(self.index.as_ptr()) }
+    }
+}
+
+/// One run of k-means.
+struct Training(NonNull<sys::FaissClustering>);
+
+impl Training {
+    fn new(dimensions: usize, lists: usize) -> Result<Self, VectorError> {
+        let failed = |_| VectorError::Faiss { action: "find centres", message: "too many of them".to_owned() };
+        let (dimensions, lists) =
+            (c_int::try_from(dimensions).map_err(failed)?, c_int::try_from(lists).map_err(failed)?);
+        // SAFETY: plain numbers, for which zero is a value, and which the call fills with FAISS's own choices.
+        let mut parameters: sys::FaissClusteringParameters = unsafe { std::mem::zeroed() };
+        // SAFETY: the place is valid.
+        unsafe { sys::faiss_ClusteringParameters_init(&raw mut parameters) };
+        parameters.niter = ROUNDS;
+        parameters.spherical = 1;
+        parameters.seed = SEED;
+        // The sample is of the right size already; FAISS writes to the terminal where it finds it small.
+        parameters.min_points_per_centroid = 1;
+        parameters.max_points_per_centroid = 4 * SAMPLE as c_int;
+        let mut training = ptr::null_mut();
+        // SAFETY: `training` is a valid place for the new pointer, and the parameters are copied.
+        let status = unsafe {
+            sys::faiss_Clustering_new_with_params(&raw mut training, dimensions, lists, &raw const parameters)
+        };
+        check("find centres", status)?;
+        Ok(Self(NonNull::new(training).ok_or_else(|| no_memory("find centres"))?))
+    }
+
+    fn train(&self, sample: &[f32], centres: &Centres) -> Result<(), VectorError> {
+        let count = (sample.len() / centres.dimensions) as i64;
+        // SAFETY: `sample` holds `count` rows of the dimension that both were made with, and nobody else uses the index.
+        let status =
+            unsafe { sys::faiss_Clustering_train(self.0.as_ptr(), count, sample.as_ptr(), centres.index.as_ptr()) };
+        check("find centres", status)
+    }
+
+    /// Returns the components of all centres.
+    fn centres(&self, expected: usize) -> Result<Vec<f16>, VectorError> {
+        let (mut components, mut len) = (ptr::null_mut(), 0);
+        // SAFETY: both places are valid; what the pointer leads to belongs to the training, which outlives the copy.
+        let components = unsafe {
+            sys::faiss_Clustering_centroids(self.0.as_ptr(), &raw mut components, &raw mut len);
+            if components.is_null() || len != expected {
+                return Err(VectorError::Faiss { action: "find centres", message: format!("{len} numbers came back") });
+            }
+            std::slice::from_raw_parts(components, len)
+        };
+        Ok(components.iter().map(|&component| f16::from_f32(component)).collect())
+    }
+}
+
+impl Drop for Training {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from `faiss_Clustering_new_with_params` and is freed once.
+        unsafe { sys::faiss_Clustering_free(self.0.as_ptr()) }
+    }
+}

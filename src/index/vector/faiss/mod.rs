@@ -1,0 +1,59 @@
+//! FAISS behind a safe door: what searches a segment, and what finds the centres of a large one.
+//!
+//! In: rows that are checked already: dimensions fit, components are finite. Out: the best living positions; centres.
+//!
+//! **Invariant:** all `unsafe` of the program is in this module. No pointer outlives the call that made it, but an index's own,
+//! which is freed with its owner. FAISS's own files are never read or written: its readers are not hardened
+//! (`docs/decisions/0002-faiss-from-source.md`).
+//!
+//! OpenMP runs with one thread: nested, its threads took one question from 0.65 ms to 24 ms.
+
+#![expect(unsafe_code, reason = "FAISS is reached through its C interface, and only here")]
+
+mod centres;
+mod scan;
+
+pub(super) use centres::deal_out;
+pub(super) use scan::FaissScan;
+
+use super::VectorError;
+use faiss_sys as sys;
+use std::ffi::{CStr, c_int};
+
+/// Rows that are widened and handed over at a time.
+const BLOCK_ROWS: usize = 1024;
+
+unsafe extern "C" {
+    /// Sets the number of OpenMP threads for regions that the calling thread enters (OpenMP 5.2, section 18.2.1).
+    safe fn omp_set_num_threads(threads: c_int);
+}
+
+/// Returns whether the processor has the instructions that FAISS is compiled for (`.cargo/config.toml`).
+pub(super) fn processor_is_able() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("fma")
+            && std::arch::is_x86_feature_detected!("f16c")
+            && std::arch::is_x86_feature_detected!("popcnt")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    true
+}
+
+/// Turns FAISS's status into a result, with its own message.
+fn check(action: &'static str, status: c_int) -> Result<(), VectorError> {
+    if status == 0 {
+        return Ok(());
+    }
+    // SAFETY: null, or a string that lives until the next failure in this thread; it is copied at once.
+    let message = unsafe {
+        let message = sys::faiss_get_last_error();
+        if message.is_null() { None } else { Some(CStr::from_ptr(message).to_string_lossy().into_owned()) }
+    };
+    Err(VectorError::Faiss { action, message: message.unwrap_or_else(|| format!("status {status}")) })
+}
+
+fn no_memory(action: &'static str) -> VectorError {
+    VectorError::Faiss { action, message: "no index came back".to_owned() }
+}

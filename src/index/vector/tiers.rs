@@ -1,0 +1,164 @@
+//! Which sealed files are to be written anew, so that a search costs what is alive.
+//!
+//! In: of each file, how many rows it holds, how many of them are hot, and whether it has lists. Out: the files whose rows are
+//! to be sorted into hot and cold ones.
+//!
+//! ```text
+//!  hot: alive in a head             all rows of a file are hot ──► left alone, but small ones together get lists
+//!                                   none is ──────────────────────► cold: searches of heads skip it; small ones go together
+//!                                   both, and many such ──────────► its hot rows go to one file, the others to another
+//! ```
+//!
+//! **Invariant:** what a plan brings about gives no plan again while no entry comes, goes or returns; and a row is written anew
+//! a bounded number of times for each change of what is hot around it: a file is sorted once a third of it is cold.
+
+/// What a plan needs to know of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Tier {
+    pub(super) rows: usize,
+    pub(super) hot: usize,
+    pub(super) clustered: bool,
+}
+
+/// The sizes that plans go by, in rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Sizes {
+    /// A full tail.
+    pub(super) seal: usize,
+    /// A segment that is worth lists when it is half as large; no plan takes many more rows, since they are all in memory.
+    pub(super) block: usize,
+    /// A list: the shorter, the fewer rows have to be looked at for the same recall, and the longer training takes.
+    pub(super) list: usize,
+}
+
+impl Sizes {
+    /// Returns the sizes that go with full tails of so many rows.
+    pub(super) const fn of_seal(seal: usize) -> Self {
+        Self { seal, block: 16 * seal, list: seal.div_ceil(64) }
+    }
+
+    /// Returns how many lists so many rows are dealt out to, if they are worth it.
+    pub(super) fn lists(self, rows: usize) -> Option<usize> {
+        (rows >= self.block / 2).then_some(rows / self.list)
+    }
+}
+
+impl Tier {
+    /// A part of so little is left where it is: each return of an old state would move whole files.
+    const LUKEWARM: usize = 64;
+
+    const fn cold(self) -> usize {
+        self.rows - self.hot
+    }
+
+    fn is_mixed(self) -> bool {
+        3 * self.cold() > self.rows && self.hot * Self::LUKEWARM >= self.rows
+    }
+
+    fn is_hot(self) -> bool {
+        3 * self.cold() <= self.rows
+    }
+}
+
+/// Returns the places of the files that are to be written anew together, in the order of `files`; none where all is well.
+pub(super) fn plan(files: &[Tier], sizes: Sizes) -> Vec<usize> {
+    let hot: usize = files.iter().map(|file| file.hot).sum();
+    let of = |wanted: &dyn Fn(&Tier) -> bool| -> Vec<usize> {
+        files.iter().enumerate().filter(|(_, file)| wanted(file)).map(|(at, _)| at).collect()
+    };
+    let rows = |places: &[usize]| -> usize { places.iter().map(|&at| files[at].rows).sum() };
+
+    let mixed = of(&|file| file.is_mixed());
+    let superfluous: usize = mixed.iter().map(|&at| files[at].cold()).sum();
+    if superfluous >= (hot / 4).max(2 * sizes.seal) {
+        return take(mixed, files, sizes.block);
+    }
+    let small_and_hot = of(&|file| !file.clustered && file.is_hot());
+    if rows(&small_and_hot) >= sizes.block {
+        return take(small_and_hot, files, sizes.block);
+    }
+    let small_and_cold = of(&|file| file.hot == 0 && file.rows < sizes.block / 2);
+    if rows(&small_and_cold) >= sizes.block {
+        return take(small_and_cold, files, sizes.block);
+    }
+    Vec::new()
+}
+
+/// Returns the first of `places` that have `rows` rows together.
+fn take(places: Vec<usize>, files: &[Tier], rows: usize) -> Vec<usize> {
+    let mut taken = 0;
+    let enough = |at: &usize| {
+        let more = taken < rows;
+        taken += files[*at].rows;
+        more
+    };
+    places.into_iter().take_while(enough).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SIZES: Sizes = Sizes::of_seal(16);
+
+    /// Writes what is planned anew, as the writer does, until nothing is planned; returns how many rows that wrote.
+    fn settle(files: &mut Vec<Tier>) -> usize {
+        let mut written = 0;
+        for round in 0.. {
+            assert!(round < 1000, "plans never end: {files:?}");
+            let planned = plan(files, SIZES);
+            if planned.is_empty() {
+                break;
+            }
+            let (mut hot, mut cold) = (0, 0);
+            for &at in planned.iter().rev() {
+                let file = files.remove(at);
+                (hot, cold) = (hot + file.hot, cold + file.cold());
+            }
+            written += hot + cold;
+            assert!(hot + cold < 4 * SIZES.block, "{} rows are in memory at once", hot + cold);
+            let lists = |rows: usize| SIZES.lists(rows).is_some();
+            files.extend((cold > 0).then_some(Tier { rows: cold, hot: 0, clustered: lists(cold) }));
+            files.extend((hot > 0).then_some(Tier { rows: hot, hot, clustered: lists(hot) }));
+        }
+        written
+    }
+
+    proptest! {
+        #![proptest_config(crate::index::cases(128))]
+
+        #[test]
+        fn whatever_dies_a_head_meets_hardly_more_than_what_lives(
+            deaths in prop::collection::vec((0_usize..100, 0_usize..40), 1..60),
+        ) {
+            let mut files = Vec::new();
+            let (mut written, mut came) = (0, 0);
+            for (kind, share) in deaths {
+                let fresh = 1 + kind % 40;
+                came += fresh;
+                files.push(Tier { rows: SIZES.seal, hot: SIZES.seal, clustered: false });
+                came += SIZES.seal;
+                // A share of each file dies.
+                for file in &mut files {
+                    file.hot -= file.hot * share / 100;
+                }
+                written += settle(&mut files);
+                let hot: usize = files.iter().map(|file| file.hot).sum();
+                let cold_met: usize = files.iter().filter(|file| file.hot > 0).map(|file| file.cold()).sum();
+                // Of files left alone a third may be cold; then a quarter of what lives, or two small files.
+                let lukewarm: usize = files.iter().filter(|file| file.hot * Tier::LUKEWARM < file.rows).map(|file| file.rows).sum();
+                prop_assert!(cold_met <= hot / 2 + hot / 4 + 2 * SIZES.seal + lukewarm, "{cold_met} beside {hot}: {files:?}");
+                let flat: usize = files.iter().filter(|file| !file.clustered && file.is_hot()).map(|file| file.rows).sum();
+                prop_assert!(flat < SIZES.block, "{flat} rows without lists");
+            }
+            prop_assert!(written <= 12 * came, "{written} rows written for {came}");
+        }
+    }
+
+    #[test]
+    fn one_that_comes_back_moves_no_cold_file() {
+        let files = [Tier { rows: 10_000, hot: 1, clustered: true }, Tier { rows: 100, hot: 100, clustered: false }];
+        assert!(plan(&files, SIZES).is_empty());
+    }
+}
