@@ -11,12 +11,11 @@
 
 mod support;
 
-use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
-use support::{Machine, Repository, median, percentile};
+use std::time::Duration;
+use support::program::{Live, run, track};
+use support::questions::QUESTIONS;
+use support::{Machine, Repository, median, percentile, row};
 use tidemill::search::{Mode, Request, Searcher};
 use tidemill::store::{Database, Layout};
 
@@ -24,29 +23,6 @@ use tidemill::store::{Database, Layout};
 const LIVE_COMMITS: usize = 20;
 /// How often each question is asked.
 const ROUNDS: usize = 20;
-
-const QUESTIONS: [&str; 20] = [
-    "how to spawn a camera entity",
-    "insert component into world",
-    "system ordering before after",
-    "render graph node",
-    "asset loader async",
-    "transform propagation hierarchy",
-    "query filter with without changed",
-    "shader material bind group",
-    "window resize event",
-    "animation clip blend",
-    "ui layout flex node",
-    "text font atlas",
-    "mesh vertex attribute",
-    "scene serialization reflect",
-    "gamepad input axis",
-    "commands despawn children",
-    "light shadow cascade",
-    "schedule run condition state",
-    "audio playback sink",
-    "World::spawn",
-];
 
 /// A part of the bench, by name.
 type Part = (&'static str, fn(&Repository, &Path));
@@ -63,27 +39,6 @@ fn main() {
             measure(&repository, folder.path());
         }
     }
-}
-
-fn row(what: &str, figure: impl AsRef<str>) {
-    println!("| {what} | {} |", figure.as_ref());
-}
-
-fn track(repository: &Repository, data: &Path, flags: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tidemill"));
-    command.arg("track").arg(repository.path()).arg("--data").arg(data).arg("--json").args(flags);
-    command.stdout(Stdio::piped()).stderr(Stdio::inherit());
-    command
-}
-
-/// Runs to the end; returns the seconds it took and the lines it printed.
-fn run(mut command: Command) -> (f64, Vec<Value>) {
-    let started = Instant::now();
-    let output = command.output().expect("the program starts");
-    assert!(output.status.success(), "the program fails: {}", output.status);
-    let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let lines = lines.map(|line| serde_json::from_slice(line).expect("every line is JSON")).collect();
-    (started.elapsed().as_secs_f64(), lines)
 }
 
 fn first_load(repository: &Repository, folder: &Path) {
@@ -123,38 +78,6 @@ fn queries(data: &Path) {
             &format!("query in process, {}, {entries} entries", mode.as_str()),
             format!("p50 {p50:.2} ms, p99 {p99:.2} ms"),
         );
-    }
-}
-
-/// A tracker that runs, and the lines it prints.
-struct Live {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-}
-
-impl Live {
-    fn start(repository: &Repository, data: &Path) -> Self {
-        let mut child = track(repository, data, &[]).spawn().expect("the program starts");
-        let lines = BufReader::new(child.stdout.take().expect("its output is piped"));
-        Self { child, lines }
-    }
-
-    fn next(&mut self) -> Value {
-        let mut line = String::new();
-        self.lines.read_line(&mut line).expect("the program prints");
-        serde_json::from_str(&line).expect("every line is JSON")
-    }
-
-    /// Returns a figure of the process in MB, from the kernel.
-    fn memory(&self, name: &str) -> f64 {
-        support::memory_megabytes(self.child.id(), name)
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

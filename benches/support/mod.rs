@@ -1,6 +1,12 @@
-//! What benches share: the repository that is measured on, the machine's name, and the order of figures.
+//! What benches share: the repository that is measured on, the program as a user starts it, questions, the machine's name,
+//! and the order of figures.
 
 #![allow(dead_code, reason = "every bench is a program of its own and uses a part of this")]
+
+pub(crate) mod copies;
+mod import;
+pub(crate) mod program;
+pub(crate) mod questions;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,6 +34,17 @@ impl Repository {
         git(folder, &["clone", "--quiet", "--bare", "--shared", &origin, "bench.git"]);
         let head = git(&path, &["rev-parse", "HEAD"]);
         Self { path, origin, head }
+    }
+
+    /// Opens a bare repository that a bench made itself, to move it about.
+    pub(crate) fn open(path: &Path) -> Self {
+        let head = git(path, &["rev-parse", "HEAD"]);
+        Self { path: path.to_owned(), origin: path.to_string_lossy().into_owned(), head }
+    }
+
+    /// Returns the commit at which the repository was opened.
+    pub(crate) fn head(&self) -> &str {
+        &self.head
     }
 
     /// Returns where the clone is.
@@ -75,6 +92,21 @@ impl Machine {
     }
 }
 
+/// Prints one row of the table of figures.
+pub(crate) fn row(what: &str, figure: impl AsRef<str>) {
+    println!("| {what} | {} |", figure.as_ref());
+}
+
+/// Returns the number that a variable of the environment says.
+pub(crate) fn number(variable: &str, otherwise: usize) -> usize {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// Returns the milliseconds since a moment.
+pub(crate) fn milliseconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1000.0
+}
+
 /// Returns the middle of some figures.
 pub(crate) fn median(figures: &mut [f64]) -> f64 {
     percentile(figures, 0.5)
@@ -93,6 +125,14 @@ pub(crate) fn memory_megabytes(process: u32, name: &str) -> f64 {
     line.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok()).map_or(f64::NAN, |kb| kb / 1000.0)
 }
 
+/// Returns the seconds of processor time that a process has taken, all threads together, in steps of 10 ms.
+pub(crate) fn processor_seconds(process: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // Behind the name, which may hold blanks: user and system time are the 12th and 13th fields, in ticks of 10 ms.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+    fields.filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
 /// Returns the bytes of all files below a folder.
 pub(crate) fn folder_bytes(folder: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
@@ -102,6 +142,22 @@ pub(crate) fn folder_bytes(folder: &Path) -> u64 {
         Err(_) => 0,
     });
     sizes.sum()
+}
+
+/// Returns every folder of a repository's head with the bytes of the files below it, the heaviest first; the root is `""`.
+pub(crate) fn folder_weights(repository: &Path) -> Vec<(String, u64)> {
+    let mut weights = std::collections::BTreeMap::<String, u64>::new();
+    for line in git(repository, &["ls-tree", "-r", "-l", "HEAD"]).lines() {
+        let Some((facts, path)) = line.split_once('\t') else { continue };
+        let bytes: u64 = facts.split_whitespace().nth(3).and_then(|bytes| bytes.parse().ok()).unwrap_or_default();
+        let folders = path.match_indices('/').map(|(end, _)| &path[..end]);
+        for folder in std::iter::once("").chain(folders) {
+            *weights.entry(folder.to_owned()).or_default() += bytes;
+        }
+    }
+    let mut weights: Vec<(String, u64)> = weights.into_iter().collect();
+    weights.sort_by(|(left, one), (right, other)| other.cmp(one).then_with(|| left.cmp(right)));
+    weights
 }
 
 fn git(folder: &Path, arguments: &[&str]) -> String {
