@@ -19,6 +19,7 @@ mod refusals;
 mod remotes;
 mod retention;
 mod sources;
+mod stored;
 mod support;
 mod traces;
 mod whole;

@@ -1,0 +1,163 @@
+//! Promise: a store that a release wrote keeps opening, holds together, answers as it did, and is tracked onwards.
+//!
+//! A fixture is a whole store, packed: the files of its folder one after the other, compressed. It was made from the
+//! repository that [`repository`] makes again, so what it must hold is known.
+
+use crate::support::{Program, Repository, Tree, tree};
+use expect_test::expect;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use tidemill::store::STORE_FORMAT;
+
+/// What a store holds while it is open, and nothing when it is closed.
+const TRANSIENT: [&str; 5] = ["LOCK", "lock.mdb", "versions.lock", "tracker.json", ".tantivy-writer.lock"];
+
+fn fixture(format: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/store-format-{format}.zst"))
+}
+
+const MILL: &str = "//! A mill on the tide.\n\n/// Turns the wheel while the water falls.\npub fn turn_wheel(tide: u32) -> u32 {\n    tide / 2\n}\n\npub struct Sluice;\n\nimpl Sluice {\n    /// Lets the water in.\n    pub fn open(&mut self) {}\n}\n";
+const GUIDE: &str = "# Guide\n\nHow a mill is run.\n\n## Milling\n\nOpen the sluice at high water; the wheel turns when it falls.\n\n## 潮汐\n\n涨潮时打开水闸，落潮时水轮转动。\n";
+
+/// Returns what the commits of the fixture hold: three files; one edit and a C++ header; a file gone; all as at first.
+fn trees() -> [Tree; 4] {
+    let first = [("Cargo.toml", "[package]\nname = \"mill\"\n"), ("src/mill.rs", MILL), ("docs/guide.md", GUIDE)];
+    let edited = MILL.replace("tide / 2", "tide / 3");
+    let header = "#pragma once\n/** Grinds the corn. */\nclass Stone {\n  void Grind(float Weight);\n};\n";
+    let second = [
+        ("Cargo.toml", first[0].1),
+        ("src/mill.rs", edited.as_str()),
+        ("docs/guide.md", GUIDE),
+        ("native/stone.h", header),
+    ];
+    let third = [second[0], second[1], second[3]];
+    [tree(first), tree(second), tree(third), tree(first)]
+}
+
+fn repository() -> Repository {
+    let repository = Repository::new();
+    for tree in trees() {
+        repository.commit(&tree);
+    }
+    repository
+}
+
+fn track(program: &Program, repository: &Repository) -> Vec<Value> {
+    program.json(&["track", repository.name(), "--once", "--backfill", "all", "--json"])
+}
+
+/// Returns the files of a store, by path.
+fn files(root: &Path, below: &Path, found: &mut Vec<(String, Vec<u8>)>) {
+    let mut entries: Vec<_> = std::fs::read_dir(below).unwrap().map(|entry| entry.unwrap()).collect();
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let (path, name) = (entry.path(), entry.file_name().into_string().unwrap());
+        if path.is_dir() {
+            files(root, &path, found);
+        } else if !TRANSIENT.contains(&name.as_str()) && !path.starts_with(root.join("leases")) {
+            let relative = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            found.push((relative, std::fs::read(&path).unwrap()));
+        }
+    }
+}
+
+fn pack(root: &Path) -> Vec<u8> {
+    let (mut found, mut packed) = (Vec::new(), Vec::new());
+    files(root, root, &mut found);
+    for (path, bytes) in found {
+        packed.extend_from_slice(format!("{} {}\n", bytes.len(), path).as_bytes());
+        packed.extend_from_slice(&bytes);
+    }
+    zstd::encode_all(packed.as_slice(), 19).unwrap()
+}
+
+fn unpack(packed: &[u8], root: &Path) {
+    let packed = zstd::decode_all(packed).unwrap();
+    let mut rest = packed.as_slice();
+    while !rest.is_empty() {
+        let end = rest.iter().position(|&byte| byte == b'\n').unwrap();
+        let (length, path) = std::str::from_utf8(&rest[..end]).unwrap().split_once(' ').unwrap();
+        let (bytes, behind) = rest[end + 1..].split_at(length.parse().unwrap());
+        std::fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+        std::fs::write(root.join(path), bytes).unwrap();
+        rest = behind;
+    }
+}
+
+#[test]
+#[ignore = "writes the fixture anew; run it only when a new format gets its own file"]
+fn write_fixture() {
+    let program = Program::new();
+    assert_eq!(track(&program, &repository()).len(), 5, "four commits and the summary");
+    std::fs::write(fixture(STORE_FORMAT), pack(&program.store())).unwrap();
+}
+
+/// Returns the hits of a search, one a line.
+fn hits(program: &Program, arguments: &[&str]) -> String {
+    let answer = program.json(&[&["search", "--json", "-k", "3"], arguments].concat()).remove(0);
+    let line = |hit: &Value| {
+        let text = |name: &str| hit[name].as_str().unwrap_or_default().to_owned();
+        format!("{:.4} {} {} {}\n", hit["score"].as_f64().unwrap(), text("path"), hit["lines"], text("symbol"))
+    };
+    answer["hits"].as_array().unwrap().iter().map(line).collect()
+}
+
+/// Returns what a store holds at its head and before, in a form that two stores can be compared by.
+fn held(program: &Program) -> Vec<Value> {
+    let mut versions = program.json(&["snapshots", "list", "--json"]);
+    for version in &mut versions {
+        // Bytes of the log depend on when it was written.
+        version.as_object_mut().unwrap().remove("bytes");
+    }
+    let commits: Vec<String> = versions.iter().map(|version| version["commit"].as_str().unwrap().to_owned()).collect();
+    for commit in &commits {
+        versions.extend(program.json(&["dump", "--at", commit, "--json"]));
+    }
+    versions
+}
+
+#[test]
+fn what_store_format_2_wrote_opens_answers_and_is_tracked_onwards() {
+    let repository = repository();
+    let program = Program::new();
+    unpack(&std::fs::read(fixture(2)).unwrap(), &program.store());
+
+    let verified = program.run(&["snapshots", "verify"]);
+    assert_eq!(verified.status, Some(0), "{verified:?}");
+    let fresh = Program::new();
+    track(&fresh, &repository);
+    assert_eq!(held(&program), held(&fresh), "what it holds is what the repository gives today");
+
+    let commits = repository.git_text(&["rev-list", "--reverse", "main"]);
+    let second = commits.lines().nth(1).unwrap();
+    expect![[r#"
+        4.1943 src/mill.rs [3,6] turn_wheel
+        3.0716 docs/guide.md [5,7] 
+        0.8567 src/mill.rs [1,1] 
+    "#]]
+    .assert_eq(&hits(&program, &["turns the wheel", "--mode", "bm25"]));
+    expect![[r#"
+        0.3918 docs/guide.md [9,11] 
+        0.2914 src/mill.rs [10,13] Sluice::open
+        0.2763 docs/guide.md [5,7] 
+    "#]]
+    .assert_eq(&hits(&program, &["水闸", "--mode", "vector"]));
+    expect![[r#"
+        0.0328 native/stone.h [2,5] Stone
+        0.0161 docs/guide.md [5,7] 
+        0.0159 src/mill.rs [8,8] Sluice
+    "#]]
+    .assert_eq(&hits(&program, &["grind corn", "--at", second]));
+
+    let unchanged = track(&program, &repository);
+    assert_eq!(unchanged.len(), 1, "a start finds nothing to do: {unchanged:?}");
+    let mut next = trees()[3].clone();
+    next.insert(b"docs/guide.md".to_vec(), GUIDE.replace("high water", "flood").into_bytes());
+    repository.commit(&next);
+    let line = track(&program, &repository).remove(0);
+    let work = ["cleaned", "embedded", "inserted", "retracted"].map(|name| line["work"][name].as_u64().unwrap());
+    assert_eq!(work, [1, 1, 1, 1], "one paragraph changed: {line}");
+    assert_eq!(program.run(&["snapshots", "verify"]).status, Some(0));
+    track(&fresh, &repository);
+    assert_eq!(held(&program), held(&fresh));
+}
