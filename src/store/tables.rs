@@ -20,7 +20,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Address space set aside for the map. The file grows only with what is written; the space costs nothing until then, and
 /// a map that is never grown while in use needs no agreement between processes.
-const MAP_BYTES: usize = 256 << 30;
+///
+/// Where that much is refused (a limit on address space; 128 GiB in all under valgrind), less is tried.
+const MAP_BYTES: [usize; 3] = [256 << 30, 64 << 30, 16 << 30];
 /// How many tables there are, with room to add some.
 const MAX_TABLES: u32 = 24;
 /// How many read transactions all processes together may have open.
@@ -140,13 +142,25 @@ impl Opened {
     fn open(folder: &Path, writer: bool) -> Result<Self, StoreError> {
         let failed = |source| StoreError::Database { attempt: "open", source };
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
-        options.map_size(MAP_BYTES).max_dbs(MAX_TABLES).max_readers(MAX_READERS);
+        options.max_dbs(MAX_TABLES).max_readers(MAX_READERS);
+        let is_too_much = |error: &heed::Error| {
+            use std::io::ErrorKind::{InvalidInput, OutOfMemory};
+            matches!(error, heed::Error::Io(error) if matches!(error.kind(), InvalidInput | OutOfMemory))
+        };
+        let [most, less @ ..] = MAP_BYTES;
         // The one place outside the FAISS module that needs it: mapping a file is unsafe as such, because another process
         // could cut the file short. Ours never do: the writer holds the lock, readers only read.
         #[expect(unsafe_code, reason = "heed offers no safe way to map a file")]
         // SAFETY: the environment is opened once a process through `Database`, with the same options each time, and no
         // process changes its file other than through LMDB.
-        let env = unsafe { options.open(folder) }.map_err(failed)?;
+        let mut map = |bytes| unsafe { options.map_size(bytes).open(folder) };
+        let mut opened = map(most);
+        for bytes in less {
+            if opened.as_ref().err().is_some_and(is_too_much) {
+                opened = map(bytes);
+            }
+        }
+        let env = opened.map_err(failed)?;
         let was_short = is_short(&env)?;
         if was_short {
             if !writer {

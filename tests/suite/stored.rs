@@ -7,6 +7,7 @@ use crate::support::{Program, Repository, Tree, tree};
 use expect_test::expect;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tidemill::store::STORE_FORMAT;
 
 /// What a store holds while it is open, and nothing when it is closed.
@@ -160,4 +161,14 @@ fn what_store_format_2_wrote_opens_answers_and_is_tracked_onwards() {
     assert_eq!(program.run(&["snapshots", "verify"]).status, Some(0));
     track(&fresh, &repository);
     assert_eq!(held(&program), held(&fresh));
+}
+
+#[test]
+fn a_store_opens_where_address_space_is_limited() {
+    let program = Program::new();
+    unpack(&std::fs::read(fixture(2)).unwrap(), &program.store());
+    // In KiB: less than the database maps where it may, and more than the least it asks for.
+    let limited = format!("ulimit -v {}; exec {} status --data .tidemill", 48 << 20, env!("CARGO_BIN_EXE_tidemill"));
+    let output = Command::new("sh").args(["-c", &limited]).current_dir(program.folder()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
