@@ -7,7 +7,7 @@
 use super::output::{self, json_line, line};
 use super::{Global, Outcome, interrupt};
 use crate::engine::Stop;
-use crate::replay::{Knobs, Model, Report, Sample, page, replay};
+use crate::replay::{Knobs, Model, Report, Sample, page, plot_files, replay};
 use crate::trace::Trace;
 use crate::trace::generate::{Scenario, Settings, generate};
 use anyhow::{Context, Result};
@@ -86,6 +86,9 @@ struct KnobArgs {
     /// Write the report as a page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write the report's plots as SVG files into this folder.
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -170,6 +173,13 @@ fn of_file(global: &Global, path: &Path, args: &KnobArgs) -> Result<Outcome> {
     }
     if let Some(file) = &args.html {
         std::fs::write(file, page(&report)).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    if let Some(folder) = &args.plots {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        for (name, plot) in plot_files(&report) {
+            let file = folder.join(name);
+            std::fs::write(&file, plot).with_context(|| format!("cannot write {}", file.display()))?;
+        }
     }
     if global.json {
         json_line(&report)?;

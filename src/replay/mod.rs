@@ -23,7 +23,7 @@ mod run;
 mod sample;
 mod work;
 
-pub use page::page;
+pub use page::{page, plot_files};
 pub use report::{
     AgainstRebuild, Differing, FirstLoad, Histogram, ProofReport, Ratio, RebuildRow, Report, Setting, StageTimes,
     TraceFacts, Trend, WorkReport,

@@ -3,21 +3,18 @@
 //! In: a [`Report`]. Out: HTML that needs nothing from outside, so it can be kept and sent. **Invariant:** whatever comes
 //! from a trace is escaped.
 
-use super::plot::{Plot, bars, escape};
+use super::plot::{Plot, STYLE, bars, escape, file};
 use super::report::Report;
 use super::sample::Sample;
 use std::fmt::Write;
 
-const STYLE: &str = "
-:root { color-scheme: light dark; --ink: #1b2330; --paper: #fff; --soft: #66707f; --grid: #d8dde5; --one: #1f6f8b; --two: #c2532f; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e8ee; --paper: #14181f; --soft: #97a1b0; --grid: #2d3542; --one: #5cb3cf; --two: #ee8a63; } }
+/// How the page looks around its plots.
+const PAGE: &str = "
 body { margin: 2rem auto; max-width: 84rem; padding: 0 1rem; font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); }
 h1 { font-size: 1.4rem; margin-bottom: .2rem; } p { color: var(--soft); margin: .2rem 0; overflow-wrap: anywhere; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; margin: 1rem 0; }
 table { border-collapse: collapse; margin: 1rem 0; } td, th { padding: .2rem .9rem .2rem 0; text-align: left; border-bottom: 1px solid var(--grid); }
-td + td { font-variant-numeric: tabular-nums; } svg { width: 100%; height: auto; } svg text { font: 11px system-ui, sans-serif; fill: var(--soft); }
-svg .title { font-size: 13px; font-weight: 600; fill: var(--ink); } .grid { stroke: var(--grid); } .dot, .bar { fill: var(--one); fill-opacity: .75; }
-.line { fill: none; stroke: var(--one); stroke-width: 1.5; } .fit { stroke: var(--two); stroke-width: 2; } .bad { color: var(--two); font-weight: 600; }
+td + td { font-variant-numeric: tabular-nums; } svg { width: 100%; height: auto; } .bad { color: var(--two); font-weight: 600; }
 ";
 
 /// Returns the report as a page.
@@ -29,7 +26,7 @@ pub fn page(report: &Report) -> String {
         format!("<span class=\"bad\">{} epochs differ</span>", report.proof.differ)
     };
     let mut html = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>tidemill replay</title><style>{STYLE}</style><h1>Replay of {}</h1><p>{}</p><p>{verdict}</p>",
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>tidemill replay</title><style>{STYLE}{PAGE}</style><h1>Replay of {}</h1><p>{}</p><p>{verdict}</p>",
         escape(&report.trace.line()),
         escape(&report.setting.line())
     );
@@ -38,14 +35,21 @@ pub fn page(report: &Report) -> String {
         let _ = write!(html, "<tr><td>{}</td><td>{}</td></tr>", escape(&what), escape(&figure));
     }
     html.push_str("</table><div class=\"plots\">");
-    for plot in plots(report) {
+    for (_, plot) in plots(report) {
         html.push_str(&plot);
     }
     html.push_str("</div></html>\n");
     html
 }
 
-fn plots(report: &Report) -> Vec<String> {
+/// Returns the plots of the report as SVG files: their names, and what they hold.
+#[must_use]
+pub fn plot_files(report: &Report) -> Vec<(String, String)> {
+    plots(report).into_iter().map(|(name, svg)| (format!("{name}.svg"), file(&svg))).collect()
+}
+
+/// Returns the plots with the names of their files.
+fn plots(report: &Report) -> Vec<(&'static str, String)> {
     let commits: Vec<&Sample> = report.samples.iter().filter(|sample| sample.number > 0).collect();
     let points =
         |x: fn(&Sample) -> f64, y: fn(&Sample) -> f64| commits.iter().map(|s| (x(s), y(s))).collect::<Vec<_>>();
@@ -57,29 +61,21 @@ fn plots(report: &Report) -> Vec<String> {
     let plot = |title, x, y, points, joined, fit| Plot { title, x, y, points, joined, fit }.svg();
     let cost = |sample: &Sample| sample.cost();
     let stages = report.stages_ms.named().map(|(name, time)| (name.to_owned(), time));
+    let threads = "ms, summed over threads";
+    let (memory, moved) =
+        (|sample: &Sample| sample.memory as f64 / 1e6, |sample: &Sample| (sample.moved[0] + sample.moved[1]) as f64);
     vec![
-        plot("Cost of a commit by its number", "epoch", "ms, summed over threads", points(number, cost), false, None),
-        plot(
-            "Cost of a commit by its size",
-            "MB of new contents",
-            "ms, summed over threads",
-            points(megabytes, cost),
-            false,
-            fit,
+        ("cost-by-epoch", plot("Cost of a commit by its number", "epoch", threads, points(number, cost), false, None)),
+        (
+            "cost-by-size",
+            plot("Cost of a commit by its size", "MB of new contents", threads, points(megabytes, cost), false, fit),
         ),
-        plot("Latency by epoch", "epoch", "ms", points(number, |sample| sample.latency), false, None),
-        bars("Latencies", "commits", &histogram(&commits)),
-        bars("Time by stage", "ms, summed over threads", &stages),
-        plot("Epochs over time", "s", "epochs", points(|sample| sample.at, number), true, None),
-        plot("Resident memory over time", "s", "MB", points(|sample| sample.at, |s| s.memory as f64 / 1e6), true, None),
-        plot(
-            "Entries moved by epoch",
-            "epoch",
-            "entries",
-            points(number, |s| (s.moved[0] + s.moved[1]) as f64),
-            false,
-            None,
-        ),
+        ("latency-by-epoch", plot("Latency by epoch", "epoch", "ms", points(number, |s| s.latency), false, None)),
+        ("latencies", bars("Latencies", "commits", &histogram(&commits))),
+        ("stages", bars("Time by stage", threads, &stages)),
+        ("epochs", plot("Epochs over time", "s", "epochs", points(|s| s.at, number), true, None)),
+        ("memory", plot("Resident memory over time", "s", "MB", points(|s| s.at, memory), true, None)),
+        ("moved", plot("Entries moved by epoch", "epoch", "entries", points(number, moved), false, None)),
     ]
 }
 

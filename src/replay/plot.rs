@@ -1,7 +1,7 @@
 //! Plots as SVG, drawn by hand: points, lines and bars over two axes.
 //!
-//! In: figures. Out: an `svg` element that needs nothing from outside. **Invariant:** every figure that is not finite is
-//! left out, and every label is escaped.
+//! In: figures. Out: an `svg` element for a page that has [`STYLE`], or a file that needs nothing from outside.
+//! **Invariant:** every figure that is not finite is left out, and every label is escaped.
 
 use std::fmt::Write;
 
@@ -13,6 +13,22 @@ const TOP: f64 = 28.0;
 const RIGHT: f64 = 12.0;
 /// Points that are drawn at the most; more would only make the page slow.
 const MOST: usize = 4_000;
+
+/// How plots look, by light and by dark, in a page and in a file of their own.
+pub(super) const STYLE: &str = "
+:root { color-scheme: light dark; --ink: #1b2330; --paper: #fff; --soft: #66707f; --grid: #d8dde5; --one: #1f6f8b; --two: #c2532f; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e8ee; --paper: #14181f; --soft: #97a1b0; --grid: #2d3542; --one: #5cb3cf; --two: #ee8a63; } }
+svg text { font: 11px system-ui, sans-serif; fill: var(--soft); } svg .title { font-size: 13px; font-weight: 600; fill: var(--ink); }
+.grid { stroke: var(--grid); } .bar { fill: var(--one); fill-opacity: .75; } .line { fill: none; stroke: var(--one); stroke-width: 1.5; }
+.dots { fill: none; stroke: var(--one); stroke-opacity: .75; stroke-width: 3.6; stroke-linecap: round; } .fit { stroke: var(--two); stroke-width: 2; }
+";
+
+/// Makes a file of its own of a plot.
+pub(super) fn file(svg: &str) -> String {
+    let (open, rest) = svg.split_at(svg.find('>').map_or(0, |end| end + 1));
+    let open = open.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
+    format!("{open}<style>{STYLE}</style><rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>{rest}\n")
+}
 
 /// Returns text as it may stand in a page.
 pub(super) fn escape(text: &str) -> String {
@@ -48,9 +64,12 @@ impl Plot<'_> {
                 points.iter().map(|point| place(*point)).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
             let _ = write!(svg, "<polyline class=\"line\" points=\"{}\"/>", line.join(" "));
         } else {
+            // One path with lines of no length, each a dot: a tenth of the bytes of as many circles.
+            svg.push_str("<path class=\"dots\" d=\"");
             for (x, y) in points.iter().map(|point| place(*point)) {
-                let _ = write!(svg, "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"1.8\"/>");
+                let _ = write!(svg, "M{x:.1} {y:.1}h0");
             }
+            svg.push_str("\"/>");
         }
         if let Some([from, to]) = self.fit.map(|ends| ends.map(place)) {
             let _ = write!(
@@ -154,7 +173,7 @@ mod tests {
     fn a_plot_holds_every_point_and_no_markup_of_its_labels() {
         let points = vec![(0.0, 1.0), (1.0, f64::NAN), (2.0, 4.0)];
         let svg = Plot { title: "<b>", x: "x", y: "y", points, joined: false, fit: None }.svg();
-        assert_eq!(svg.matches("<circle").count(), 2, "what is no number is left out");
+        assert_eq!(svg.matches("h0").count(), 2, "what is no number is left out");
         assert!(!svg.contains("<b>") && svg.contains("&lt;b&gt;"));
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
     }

@@ -225,11 +225,16 @@ fn commands_record_replay_and_report() {
     assert_eq!(tracked[0]["digests"], "store");
     assert_eq!(tracked[0]["corpus"], from_trees[0]["corpus"]);
     assert_eq!(std::fs::read(trace).unwrap(), std::fs::read(program.folder().join("tracked.tmtrace")).unwrap());
-    let report = program.json(&["replay", trace, "--json", "--html", "report.html"]).remove(0);
+    let report = program.json(&["replay", trace, "--json", "--html", "report.html", "--plots", "plots"]).remove(0);
     assert_eq!(report["proof"]["recorded"], 5);
     assert_eq!((&report["proof"]["computed"], &report["proof"]["differ"]), (&5.into(), &0.into()));
     assert_eq!(report["work"]["embedded"]["ratio"], 1.0);
     assert!(std::fs::read_to_string(program.folder().join("report.html")).unwrap().contains("<svg"));
+    for name in ["cost-by-epoch", "cost-by-size", "latencies"] {
+        let plot = std::fs::read_to_string(program.folder().join(format!("plots/{name}.svg"))).unwrap();
+        assert!(plot.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=") && plot.ends_with("</svg>\n"));
+        assert!(plot.contains("<style>"), "the file needs nothing from outside");
+    }
     // Half of it: said, and replayed all the same.
     let bytes = std::fs::read(trace).unwrap();
     std::fs::write(program.folder().join("cut.tmtrace"), &bytes[..bytes.len() - 60]).unwrap();
