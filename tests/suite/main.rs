@@ -6,6 +6,7 @@
 
 mod archive_tools;
 mod commands;
+mod crashes;
 mod directory;
 mod disk;
 mod graph;
