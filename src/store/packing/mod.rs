@@ -18,6 +18,8 @@ pub(super) use row::{
 
 use dataflows::data::{Card, Chunk, ChunkKind, Lines, SkipReason, TextHash};
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use zstd::bulk::{Compressor, Decompressor};
 
 /// Texts from this size on are compressed: below, the frame costs more than it saves.
 const COMPRESS_BYTES: usize = 512;
@@ -31,7 +33,7 @@ const ZSTD: u8 = 1;
 pub(super) fn pack_text(number: u32, text: &str) -> Vec<u8> {
     let number = number.to_le_bytes();
     if text.len() >= COMPRESS_BYTES
-        && let Ok(packed) = zstd::bulk::compress(text.as_bytes(), 1)
+        && let Some(packed) = compress(text.as_bytes())
         && packed.len() + 5 < text.len()
     {
         let size = u32::try_from(text.len()).unwrap_or(u32::MAX);
@@ -53,11 +55,25 @@ pub(super) fn unpack_text(packed: &[u8]) -> Option<String> {
         (&ZSTD, rest) => {
             let (size, bytes) = rest.split_first_chunk::<4>()?;
             let size = u32::from_le_bytes(*size) as usize;
-            zstd::bulk::decompress(bytes, size.min(TEXT_LIMIT)).ok()?
+            decompress(bytes, size.min(TEXT_LIMIT))?
         }
         _ => return None,
     };
     String::from_utf8(bytes).ok()
+}
+
+thread_local! {
+    /// Setting these up takes longer than most texts do.
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = RefCell::new(Compressor::new(1).ok());
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = RefCell::new(Decompressor::new().ok());
+}
+
+fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
+    COMPRESSOR.with_borrow_mut(|compressor| compressor.as_mut()?.compress(bytes).ok())
+}
+
+fn decompress(bytes: &[u8], most: usize) -> Option<Vec<u8>> {
+    DECOMPRESSOR.with_borrow_mut(|decompressor| decompressor.as_mut()?.decompress(bytes, most).ok())
 }
 
 /// What cleaning made of a content, its text by number.
