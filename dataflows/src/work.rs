@@ -44,6 +44,18 @@ impl Work {
         }
     }
 
+    /// Adds what the stages did for another epoch, where several count as one.
+    pub fn add(&mut self, mut other: Self) {
+        for stage in [StageName::Clean, StageName::Chunk, StageName::Embed] {
+            let more = *other.stage_mut(stage);
+            let sum = self.stage_mut(stage);
+            sum.calls += more.calls;
+            sum.cache_hits += more.cache_hits;
+            sum.faults += more.faults;
+            sum.time += more.time;
+        }
+    }
+
     /// Returns how many inputs of all stages were answered by the memo.
     #[must_use]
     pub const fn cache_hits(&self) -> u64 {

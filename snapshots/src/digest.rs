@@ -43,8 +43,13 @@ impl Digest {
 
     /// Adds one entry.
     pub fn add(&mut self, identity: &[u8; 16]) {
+        self.add_all(Self(Self::term(identity)));
+    }
+
+    /// Adds the entries of another digest.
+    pub fn add_all(&mut self, other: Self) {
         let mut carry = false;
-        for (word, term) in self.0.iter_mut().zip(Self::term(identity)) {
+        for (word, term) in self.0.iter_mut().zip(other.0) {
             let (sum, first) = word.overflowing_add(term);
             let (sum, second) = sum.overflowing_add(u64::from(carry));
             (*word, carry) = (sum, first || second);

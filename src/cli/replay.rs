@@ -56,6 +56,9 @@ struct KnobArgs {
     /// Epochs that share one publish at the most.
     #[arg(long, value_name = "N", default_value_t = 64)]
     batch: usize,
+    /// Files that one slice of a large step changes at the most.
+    #[arg(long, value_name = "N")]
+    slice: Option<usize>,
     /// How many times faster than recorded epochs are fed; without it as fast as they are taken.
     #[arg(long, value_name = "X")]
     pace: Option<f64>,
@@ -116,6 +119,7 @@ impl KnobArgs {
             workers: self.workers,
             pool: self.pool.unwrap_or(default.pool),
             batch: self.batch,
+            slice: self.slice,
             pace: self.pace,
             index: self.index == Switch::On,
             model: if self.embedder == ModelName::None { Model::None } else { Model::BuiltIn },

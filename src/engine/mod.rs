@@ -29,6 +29,7 @@ mod recording;
 mod recover;
 mod retention;
 mod retry;
+mod slices;
 mod step;
 mod store;
 mod trace;

@@ -33,8 +33,11 @@ pub type OnPublished = Box<dyn FnMut(&Published) + Send>;
 
 /// The publishing thread and what is under way.
 pub(super) struct Publisher {
-    targets: Option<Sender<Target>>,
+    targets: Option<Sender<(Target, usize)>>,
     open: Arc<Open>,
+    /// How many changes may be under way, unless one epoch alone has more: what they lead to is in memory until it is
+    /// published.
+    max_changes: usize,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -49,6 +52,8 @@ struct Open {
 #[derive(Default)]
 struct OpenState {
     epochs: usize,
+    /// Changes of files that were fed with them.
+    changes: usize,
     failure: Option<ApplyError>,
     ended: bool,
     /// Whether somebody waits for upkeep to have nothing more to do.
@@ -60,10 +65,10 @@ impl Open {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until at most `most` epochs are under way, or the thread has ended.
-    fn wait(&self, most: usize) -> Result<(), EngineError> {
+    /// Waits while too much is under way, or until the thread has ended.
+    fn wait(&self, too_much: impl Fn(&OpenState) -> bool) -> Result<(), EngineError> {
         let mut state = self.lock();
-        while state.epochs > most && !state.ended {
+        while too_much(&state) && !state.ended {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         match state.failure.take() {
@@ -81,6 +86,7 @@ impl Publisher {
         finished: Receiver<EpochDone>,
         on_published: OnPublished,
         max_batch: usize,
+        max_changes: usize,
     ) -> Result<Self, EngineError> {
         let (targets, queue) = channel();
         let open = Arc::new(Open::default());
@@ -100,15 +106,25 @@ impl Publisher {
                 shared.changed.notify_all();
             })
             .map_err(|source| EngineError::Thread { source })?;
-        Ok(Self { targets: Some(targets), open, thread: Some(thread) })
+        Ok(Self { targets: Some(targets), open, max_changes, thread: Some(thread) })
     }
 
-    /// Announces an epoch that is about to be fed; waits while too many are under way.
-    pub(super) fn announce(&self, target: Target) -> Result<(), EngineError> {
-        self.open.wait(MAX_OPEN)?;
-        self.open.lock().epochs += 1;
+    /// Waits until an epoch of so many changes may be fed.
+    pub(super) fn make_room(&self, changes: usize) -> Result<(), EngineError> {
+        self.open.wait(|open| {
+            open.epochs > MAX_OPEN || (open.epochs > 0 && open.changes.saturating_add(changes) > self.max_changes)
+        })
+    }
+
+    /// Announces an epoch of so many changes that is about to be fed.
+    pub(super) fn announce(&self, target: Target, changes: usize) -> Result<(), EngineError> {
         let targets = self.targets.as_ref().ok_or(EngineError::PublisherStopped)?;
-        targets.send(target).map_err(|_| EngineError::PublisherStopped)
+        {
+            let mut open = self.open.lock();
+            open.epochs += 1;
+            open.changes += changes;
+        }
+        targets.send((target, changes)).map_err(|_| EngineError::PublisherStopped)
     }
 
     /// Returns the documents, as far as epochs are published, that are worth another look.
@@ -134,7 +150,7 @@ impl Publisher {
 
     /// Waits until everything announced is published.
     pub(super) fn settle(&self) -> Result<(), EngineError> {
-        self.open.wait(0)
+        self.open.wait(|open| open.epochs > 0)
     }
 }
 
@@ -172,7 +188,7 @@ fn next_epoch(writer: &mut IndexWriter, finished: &Receiver<EpochDone>, open: &O
 
 fn publish_all(
     mut writer: IndexWriter,
-    targets: &Receiver<Target>,
+    targets: &Receiver<(Target, usize)>,
     finished: &Receiver<EpochDone>,
     mut on_published: OnPublished,
     open: &Open,
@@ -180,11 +196,12 @@ fn publish_all(
 ) -> Result<(), ApplyError> {
     // Either end closes when the tracker stops; what is under way then was not promised to anybody.
     while let Some(done) = next_epoch(&mut writer, finished, open) {
-        let mut batch = Vec::new();
+        let (mut batch, mut changes) = (Vec::new(), 0);
         let mut next = Some(done);
         while let Some(done) = next.take() {
-            let Ok(target) = targets.recv() else { return Ok(()) };
+            let Ok((target, of_target)) = targets.recv() else { return Ok(()) };
             batch.push((target, done));
+            changes += of_target;
             if batch.len() < max_batch {
                 next = finished.try_recv().ok();
             }
@@ -197,7 +214,11 @@ fn publish_all(
         for published in writer.publish(batch)? {
             on_published(&published);
         }
-        open.lock().epochs -= number;
+        {
+            let mut open = open.lock();
+            open.epochs -= number;
+            open.changes -= changes;
+        }
         open.changed.notify_all();
     }
     // The tracker stops in good order: merges that run are finished, so that the store is left as small as it is.

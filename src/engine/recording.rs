@@ -33,6 +33,8 @@ impl Tracker {
         };
         let step = match purpose {
             Purpose::Commit(target) => commit(target, None),
+            // A step is recorded whole, before it is cut.
+            Purpose::Part => return Ok(()),
             // Brought back after it was taken aside: the trace holds it all the while.
             Purpose::Restore { .. } if recorder.was_aside() => return Ok(()),
             Purpose::Restore { version, again } => {

@@ -14,6 +14,7 @@ use super::git::GitTracker;
 use super::open::{Opened, fingerprint, load_rules, restores};
 use super::publisher::{MAX_BATCH, OnPublished, Publisher};
 use super::recover::{Registry, departures, files_of};
+use super::slices::{OPEN_SLICES, SLICE_CHANGES, slices};
 use super::step::Step;
 use super::store::OpenStore;
 use super::trace::{TraceFeed, TraceTracker};
@@ -76,6 +77,8 @@ pub struct Extras {
     pub embedder: Option<Arc<dyn Embedder>>,
     /// How many epochs share one publish at the most.
     pub max_batch: Option<usize>,
+    /// How many files one slice of a large step changes at the most.
+    pub max_slice: Option<usize>,
     /// Records what arrives.
     pub recorder: Option<LiveRecorder>,
 }
@@ -94,6 +97,11 @@ pub struct Tracker {
     pub(super) stop: Stop,
     pub(super) board: Board,
     pub(super) recorder: Option<LiveRecorder>,
+    max_slice: usize,
+    /// Changes that are under way at the most, but for an epoch that alone has more.
+    max_changes: usize,
+    /// Changes that were fed since the memo last turned its cards.
+    since_turn: usize,
     next_epoch: u64,
     _lock: WriterLock,
 }
@@ -178,7 +186,9 @@ impl Tracker {
         };
         let mut mill = Mill::start(parts, threads)?;
         let finished = mill.finished().ok_or(EngineError::PublisherStopped)?;
-        let publisher = Publisher::start(writer, finished, on_published, extras.max_batch.unwrap_or(MAX_BATCH).max(1))?;
+        let max_slice = extras.max_slice.unwrap_or(SLICE_CHANGES).max(1);
+        let (max_batch, max_changes) = (extras.max_batch.unwrap_or(MAX_BATCH).max(1), max_slice * OPEN_SLICES);
+        let publisher = Publisher::start(writer, finished, on_published, max_batch, max_changes)?;
         let mut tracker = Self {
             mill,
             publisher,
@@ -191,6 +201,9 @@ impl Tracker {
             stop,
             board: Board::new(),
             recorder: extras.recorder,
+            max_slice,
+            max_changes,
+            since_turn: 0,
             next_epoch: 1,
             _lock: lock,
         };
@@ -406,6 +419,7 @@ impl Tracker {
         self.feed(graph_view, Purpose::Commit(target), state.changes, begun, diff)
     }
 
+    /// Feeds a step: as one epoch of the graph, or in slices of which the last one has its purpose.
     pub(super) fn feed(
         &mut self,
         graph_view: View,
@@ -415,11 +429,28 @@ impl Tracker {
         diff: Duration,
     ) -> Result<(), EngineError> {
         self.record(graph_view, &purpose, &changes)?;
-        if self.publisher.is_idle() {
-            // Only this thread feeds the graph, so nothing is under way that would need them.
-            self.memo.forget_cards();
+        let (parts, last) = slices(changes, self.max_slice);
+        for part in parts {
+            self.feed_slice(Target { graph_view, purpose: Purpose::Part, begun, diff }, part)?;
         }
-        self.publisher.announce(Target { graph_view, purpose, begun, diff })?;
+        self.feed_slice(Target { graph_view, purpose, begun, diff }, last)
+    }
+
+    /// Feeds one epoch of the graph, once there is room for it.
+    fn feed_slice(&mut self, target: Target, changes: Vec<FileChange>) -> Result<(), EngineError> {
+        self.publisher.make_room(changes.len())?;
+        // Only this thread feeds the graph, so nothing comes under way meanwhile.
+        if self.publisher.is_idle() {
+            self.memo.forget_cards();
+            self.since_turn = 0;
+        } else if self.since_turn >= self.max_changes {
+            // More was fed since the last turn than can be under way: whatever was fed before it is published.
+            self.memo.turn_cards();
+            self.since_turn = 0;
+        }
+        self.since_turn += changes.len();
+        let graph_view = target.graph_view;
+        self.publisher.announce(target, changes.len())?;
         self.mill.feed(Epoch(self.next_epoch), graph_view, changes)?;
         self.next_epoch += 1;
         Ok(())

@@ -61,6 +61,8 @@ pub struct Knobs {
     pub pool: usize,
     /// Epochs that share one publish at the most.
     pub batch: usize,
+    /// How many files one slice of a large step changes at the most; the engine's own number without it.
+    pub slice: Option<usize>,
     /// How many times faster than recorded; flat out without one.
     pub pace: Option<f64>,
     /// Whether indexes are written; without them the graph runs alone.
@@ -85,6 +87,7 @@ impl Default for Knobs {
             workers: 1,
             pool: std::thread::available_parallelism().map_or(1, usize::from),
             batch: 64,
+            slice: None,
             pace: None,
             index: true,
             model: Model::BuiltIn,
@@ -211,6 +214,7 @@ fn through_engine(
         rules: Some(rules.clone()),
         embedder: Some(knobs.model.embedder()),
         max_batch: Some(knobs.batch),
+        max_slice: knobs.slice,
         ..Extras::default()
     };
     let mut tracker = Tracker::open_with(options, extras)?;

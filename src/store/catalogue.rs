@@ -3,12 +3,14 @@
 //! In: rows, inside a publish's transaction. Out: the same rows, by ordinal or by identity.
 //!
 //! **Invariant:** an identity has at most one ordinal at a time, and an ordinal one identity, for ever: what comes back gets
-//! the ordinal it had, or a new one if its row was collected meanwhile. Rows beyond the version log's last ordinal belong to a publish that did not finish; the next writer
-//! removes them before it gives out a new one.
+//! the ordinal it had, or a new one if its row was collected meanwhile. Rows beyond the version log's last ordinal belong to
+//! a publish that did not finish; the next writer removes those whose words or vectors are lost, before it gives out a new
+//! ordinal.
 
+use super::packing::unpack_entry;
 use super::rows::{RowReader, RowWriter, path_of_document, row_of};
 use super::tables::{Table, Tables};
-use super::{StoreError, WriteTransaction};
+use super::{CodecError, StoreError, WriteTransaction};
 use dataflows::data::{Card, Document, DocumentPath, Entry, EntryId, Hasher};
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
@@ -220,6 +222,22 @@ impl Catalogue {
         Ok(ordinals.into_iter().map(Ordinal::new).collect())
     }
 
+    /// Returns the ordinals from this one on that an entry has, each with whether it has a vector.
+    ///
+    /// # Errors
+    /// Where the database fails, or a row is damaged.
+    pub fn entries_from(&self, first: u32) -> Result<Vec<(Ordinal, bool)>, StoreError> {
+        let (entries, txn) = (&self.tables.entries, self.tables.read()?);
+        let mut found = Vec::new();
+        for ordinal in (first..next(entries, &txn)?).map(Ordinal::new) {
+            if let Some(row) = entries.bytes(&txn, &key(ordinal))? {
+                let row = unpack_entry(row).ok_or_else(|| entries.damaged(CodecError::not("an entry")))?;
+                found.push((ordinal, row.has_vector));
+            }
+        }
+        Ok(found)
+    }
+
     /// Returns the ordinal after the largest one that an entry has.
     ///
     /// # Errors
@@ -256,6 +274,8 @@ impl Catalogue {
     ) -> Result<(), StoreError> {
         let mut rows = RowWriter::default();
         for (ordinal, record, card) in entries {
+            // Its text, its head by name and by number, its identity.
+            self.tables.looked(4);
             let row = rows.entry(&self.tables, &mut to.0, record, &card)?;
             self.tables.entries.put_bytes(&mut to.0, &key(ordinal), &row)?;
             self.tables.entry_ids.put(&mut to.0, record.entry.id(), ordinal)?;
@@ -279,22 +299,6 @@ impl Catalogue {
             self.tables.document_ids.put(&mut to.0, &document_key(path, &row), &ordinal.get())?;
         }
         Ok(())
-    }
-
-    /// Removes the rows from these ordinals on: what a publish wrote that never reached the version log. The numbers that
-    /// they named stay.
-    ///
-    /// # Errors
-    /// Where the database fails.
-    pub fn remove_orphans(
-        &self,
-        to: &mut WriteTransaction<'_>,
-        entries_from: u32,
-        documents_from: u32,
-    ) -> Result<u64, StoreError> {
-        let (entries, documents) = (entries_from..self.next_entry()?, documents_from..self.next_document()?);
-        let (entries, documents) = self.remove(to, entries.map(Ordinal::new), documents.map(Ordinal::new))?;
-        Ok(entries + documents)
     }
 
     /// Removes the rows of these entries and documents, and their look-ups; returns how many there were of each. An

@@ -13,7 +13,7 @@
 //! transaction.
 //!
 //! Cards are no results: they follow from chunk lists and places, and the graph tells them again whenever it places a
-//! document. They are kept in memory for as long as an epoch is under way ([`StoreMemo::forget_cards`]).
+//! document. They are kept in memory for as long as an epoch that may need them is under way ([`StoreMemo::turn_cards`]).
 //!
 //! The memo trait has no errors, since a stage could do nothing about them; the first failure is kept and stops the next
 //! publish ([`StoreMemo::check`]).
@@ -55,8 +55,8 @@ struct Results {
     /// How many flushes there were: names the one that is writing.
     flushes: u64,
     while_running: Generation,
-    /// What was placed since cards were last forgotten, encoded.
-    cards: FxHashMap<CardHash, Box<[u8]>>,
+    /// What was placed since cards were last turned, encoded; and what was before that, back to the turn before.
+    cards: [FxHashMap<CardHash, Box<[u8]>>; 2],
 }
 
 /// Names what one flush wrote, to be forgotten once its transaction is committed.
@@ -163,7 +163,16 @@ impl StoreMemo {
     ///
     /// Nothing may be under way: an epoch's new entries are embedded and indexed with the cards that placing them told.
     pub fn forget_cards(&self) {
-        self.write().cards = FxHashMap::default();
+        self.write().cards = Default::default();
+    }
+
+    /// Forgets the cards that no document was placed with since the last turn.
+    ///
+    /// Nothing may be under way that was fed before that turn. What is told is kept until the turn after the next.
+    pub fn turn_cards(&self) {
+        let mut results = self.write();
+        let [newest, _] = std::mem::take(&mut results.cards);
+        results.cards = [FxHashMap::default(), newest];
     }
 
     /// Writes pending results out when they have grown too many, outside any publish.
@@ -180,6 +189,7 @@ impl StoreMemo {
             let flush = self.flush(&mut transaction)?;
             transaction.commit()?;
             self.flushed(flush);
+            self.0.tables.let_go();
             Ok(())
         })();
         if let Err(error) = flushed {
@@ -292,14 +302,19 @@ impl Memo for StoreMemo {
     }
 
     fn card(&self, hash: CardHash) -> Option<Card> {
-        let encoded = self.read().cards.get(&hash).cloned()?;
+        let encoded = {
+            let results = self.read();
+            results.cards.iter().find_map(|cards| cards.get(&hash)).cloned()?
+        };
         self.or_fail(codec::decode(&encoded).map(Some).map_err(|source| StoreError::Damaged { table: "cards", source }))
     }
 
     fn put_card(&self, hash: CardHash, card: &Card) {
-        if !self.read().cards.contains_key(&hash) {
-            let encoded = codec::encode(card).into();
-            self.write().cards.insert(hash, encoded);
+        if !self.read().cards[0].contains_key(&hash) {
+            let mut results = self.write();
+            // Moved on where it was told before, so that a turn does not take it from those that need it now.
+            let encoded = results.cards[1].remove(&hash).unwrap_or_else(|| codec::encode(card).into());
+            results.cards[0].insert(hash, encoded);
         }
     }
 

@@ -19,6 +19,7 @@ mod receipts;
 mod refusals;
 mod remotes;
 mod retention;
+mod slices;
 mod sources;
 mod stored;
 mod support;

@@ -20,8 +20,11 @@ proptest! {
     #![proptest_config(support::cases(12))]
 
     #[test]
-    fn after_any_history_every_commit_answers_as_if_built_from_nothing(steps in steps(8..28)) {
-        follow_and_compare(&steps);
+    fn after_any_history_every_commit_answers_as_if_built_from_nothing(
+        steps in steps(8..28),
+        slice in prop::option::of(1..4_usize),
+    ) {
+        follow_and_compare(&steps, slice);
     }
 }
 
@@ -45,9 +48,9 @@ fn pictures_of_different_trees_differ_in_every_part() {
     assert!(one.answers.iter().filter(|answer| answer.2.len() > 3).count() > 9, "most questions have answers");
 }
 
-fn follow_and_compare(steps: &[Step]) {
+fn follow_and_compare(steps: &[Step], slice: Option<usize>) {
     let mut history = History::new();
-    let store = Store::new();
+    let store = Store::in_slices(slice);
     let source = || git(history.repository.path(), &["*"], None);
     let mut running = store.open(source());
     for &step in steps {

@@ -105,9 +105,9 @@ proptest! {
     #![proptest_config(support::cases(10))]
 
     #[test]
-    fn calls_equal_distinct_new_inputs_epoch_by_epoch(steps in steps(6..24)) {
+    fn calls_equal_distinct_new_inputs_epoch_by_epoch(steps in steps(6..24), slice in prop::option::of(1..4_usize)) {
         let mut history = History::new();
-        let store = Store::new();
+        let store = Store::in_slices(slice);
         let mut seen = Seen::new();
         let mut running = store.open(git(history.repository.path(), &["*"], None));
         for step in steps.into_iter().chain([Step::Sync]) {

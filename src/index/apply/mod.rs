@@ -10,14 +10,17 @@
 //! ```
 //!
 //! **Invariant:** the version log is written last. Whatever a crash leaves of the steps before it, no version reaches;
-//! the next start removes it from the catalogue and never gives its ordinals out again. Several epochs that wait share
-//! one pass through the steps, and still get a version each.
+//! the next start keeps what is whole of it for the publish that comes again, and never gives its ordinals out for another.
+//! Several epochs that wait share one pass through the steps, and still get a version each. A large step comes in parts,
+//! which are written as they come and published by the last of them ([`part`]).
 //!
 //! A version's delta is recorded against its parent's version where there is one, whatever its view stood at before; so
 //! what a commit brought is the same on every machine.
 
 mod error;
 mod heal;
+mod orphans;
+mod part;
 mod plan;
 mod target;
 
@@ -32,6 +35,7 @@ use dataflows::data::{Document, Entry, EntryId, Fingerprint, View};
 use dataflows::embed::Vector;
 use dataflows::memo::{Embedded, Memo};
 use dataflows::run::EpochDone;
+use part::Parts;
 use plan::Draft;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
@@ -52,6 +56,8 @@ pub struct IndexWriter {
     next_entry: OrdinalCounter,
     next_document: OrdinalCounter,
     heads: FxHashMap<View, Head>,
+    /// Of heads whose step is under way: what its parts so far have brought.
+    parts: FxHashMap<View, Parts>,
     sources: FxHashMap<SourceId, String>,
     views: FxHashMap<ViewId, String>,
     fingerprint: Fingerprint,
@@ -78,7 +84,7 @@ struct Batch {
 }
 
 impl IndexWriter {
-    /// Takes over the open parts of a store and removes what an unfinished publish left behind.
+    /// Takes over the open parts of a store, and what an unfinished publish left behind, as far as it is whole.
     ///
     /// # Errors
     /// Where the database fails.
@@ -96,12 +102,7 @@ impl IndexWriter {
         // Both indexes may hold orphans as well: their ordinals are passed over, never given out again.
         let next_entry = entries.max(catalogue.next_entry()?).max(lexical.next_ordinal()).max(vectors.next_ordinal());
         let next_document = documents.max(catalogue.next_document()?);
-        let mut transaction = database.write()?;
-        let orphans = catalogue.remove_orphans(&mut transaction, entries, documents)?;
-        transaction.commit()?;
-        if orphans > 0 {
-            tracing::info!("removed {orphans} rows of a publish that did not finish");
-        }
+        orphans::sweep(&database, &catalogue, &archive, &lexical, &vectors)?;
         Ok(Self {
             database,
             catalogue,
@@ -112,6 +113,7 @@ impl IndexWriter {
             next_entry: OrdinalCounter::resume(next_entry),
             next_document: OrdinalCounter::resume(next_document),
             heads: FxHashMap::default(),
+            parts: FxHashMap::default(),
             sources: FxHashMap::default(),
             views: FxHashMap::default(),
             fingerprint,
@@ -131,8 +133,8 @@ impl IndexWriter {
     /// # Errors
     /// Where a part cannot be written anew; it is searched as it was.
     pub fn tend(&mut self, at_once: bool) -> Result<Tended, ApplyError> {
-        // Until heads are restored, what they hold would look dead.
-        if self.heads.is_empty() {
+        // Until heads are restored, all of their parts among them, what they hold would look dead.
+        if self.heads.is_empty() || !self.parts.is_empty() {
             return Ok(Tended::Idle);
         }
         let hot = self.heads.values().fold(RoaringBitmap::new(), |hot, head| hot | &head.alive.entries);
@@ -148,11 +150,30 @@ impl IndexWriter {
         Ok(self.lexical.close()?)
     }
 
-    /// Publishes the epochs of a batch, all or none of them.
+    /// Publishes the epochs of a batch, all or none of them; but for parts of steps, which are written one by one, and
+    /// those in front of one.
     ///
     /// # Errors
-    /// Where a part cannot be written; nothing of the batch is visible then, and the next start heals what it left.
+    /// Where something cannot be written; nothing of the batch is visible then, and the next start heals what it left.
     pub fn publish(&mut self, epochs: Vec<(Target, EpochDone)>) -> Result<Vec<Published>, ApplyError> {
+        let (mut published, mut group) = (Vec::new(), Vec::with_capacity(epochs.len()));
+        for (target, done) in epochs {
+            if matches!(target.purpose, Purpose::Part) {
+                published.extend(self.publish_group(std::mem::take(&mut group))?);
+                self.write_part(target.graph_view, &done)?;
+            } else {
+                group.push((target, done));
+            }
+        }
+        published.extend(self.publish_group(group)?);
+        Ok(published)
+    }
+
+    /// Publishes epochs that are no parts: one pass, one group of the log.
+    fn publish_group(&mut self, epochs: Vec<(Target, EpochDone)>) -> Result<Vec<Published>, ApplyError> {
+        if epochs.is_empty() {
+            return Ok(Vec::new());
+        }
         let started = Instant::now();
         self.memo.check()?;
         let mut batch = Batch::default();
@@ -175,6 +196,9 @@ impl IndexWriter {
         transaction.commit()?;
         self.memo.flushed(flush);
         self.archive.append(&plan.records)?;
+        for (target, _) in &epochs {
+            self.parts.remove(&target.graph_view);
+        }
         self.heads.extend(plan.heads);
         for head in plan.gone {
             self.heads.remove(&head);

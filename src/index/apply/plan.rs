@@ -5,17 +5,22 @@
 //! **Invariant:** a version's delta, statistics and digest are against its base and made of the delta alone, so they cost
 //! what the commit costs. The base is the parent's version where there is one, whatever the view stood at before.
 
+use super::part::Parts;
 use super::target::{CommitTarget, Purpose, Target};
 use super::{ApplyError, Batch, Head, IndexWriter};
 use crate::store::Receipt;
-use dataflows::data::{EntryId, Outcome, View};
+use dataflows::data::{Document, EntryId, Outcome, View};
 use dataflows::run::EpochDone;
+use dataflows::work::Work;
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use snapshots::{
     Bitmaps, Changes, CommitId, Delta, Digest, Epoch, NewVersion, Ordinal, Record, SourceId, VersionId, ViewId,
 };
 use std::time::{Duration, Instant};
+
+/// Rows of documents that are in memory at once while those of an epoch are counted.
+const LOOK_ROWS: usize = 8192;
 
 /// What a batch will append to the log, and what it changes in memory once that is done.
 #[derive(Default)]
@@ -33,6 +38,14 @@ pub(super) struct Draft {
     pub(super) version: VersionId,
     pub(super) receipt: Receipt,
     pub(super) repaired: bool,
+}
+
+/// An epoch, and what the parts of the step that it ends have brought before.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    target: &'a Target,
+    done: &'a EpochDone,
+    parts: Option<&'a Parts>,
 }
 
 /// What is known of a version of this batch before it is in the log.
@@ -57,6 +70,7 @@ impl IndexWriter {
             plan: Plan::default(),
             staged: FxHashMap::default(),
             commits: FxHashMap::default(),
+            used: FxHashSet::default(),
             next_version: self.archive.next_version().get(),
             next_epoch: self.archive.next_epoch().get(),
             share: started.elapsed() / u32::try_from(epochs.len().max(1)).unwrap_or(u32::MAX),
@@ -74,29 +88,32 @@ struct Planner<'a> {
     plan: Plan,
     staged: FxHashMap<VersionId, Staged>,
     commits: FxHashMap<(SourceId, CommitId), VersionId>,
+    /// Heads whose parts have gone into an epoch of this batch.
+    used: FxHashSet<View>,
     next_version: u32,
     next_epoch: u64,
     share: Duration,
 }
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
     fn epoch(&mut self, target: &Target, done: &EpochDone, alive: Bitmaps) -> Result<(), ApplyError> {
+        let step = Step { target, done, parts: self.parts_of(target.graph_view) };
         match &target.purpose {
             Purpose::Commit(commit) => {
                 let known = self.known(commit.source, commit.commit);
                 let version = match known {
                     Some(version) if self.alive(version)? == alive => version,
                     // The snapshot that is there was made under other rules, or is damaged: the newest one counts.
-                    _ => self.new_version(target, commit, &alive)?,
+                    _ => self.new_version(step, commit, &alive)?,
                 };
-                self.publish(target, commit, done, version, known == Some(version), known.is_some())?;
+                self.publish(step, commit, version, known == Some(version), known.is_some())?;
                 self.stand(target.graph_view, Some(version), alive);
             }
             Purpose::Restore { version, again } => {
                 let mut version = *version;
                 if self.alive(version)? != alive {
-                    version = self.new_version(target, again, &alive)?;
-                    self.publish(target, again, done, version, false, true)?;
+                    version = self.new_version(step, again, &alive)?;
+                    self.publish(step, again, version, false, true)?;
                 }
                 self.stand(target.graph_view, Some(version), alive);
             }
@@ -105,9 +122,10 @@ impl Planner<'_> {
                 let version = self.known(*source, *commit).ok_or(unknown)?;
                 let epoch = self.take_epoch();
                 self.plan.records.push(Record::View { epoch, view: *view, version });
-                let receipt = Receipt { ms: timings(target, done, Duration::ZERO), ..Receipt::default() };
+                let receipt = Receipt { ms: timings(target, &done.work, Duration::ZERO), ..Receipt::default() };
                 self.plan.published.push(Draft { epoch, view: Some(*view), version, receipt, repaired: false });
             }
+            Purpose::Part => return Err(ApplyError::Unexpected("a part of a step was to be published by itself")),
             Purpose::Aside => {
                 let earlier = self.plan.heads.get(&target.graph_view);
                 let earlier = earlier.or_else(|| self.writer.heads.get(&target.graph_view));
@@ -124,6 +142,11 @@ impl Planner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns what the parts of a head's step have brought, to the epoch that ends the step.
+    fn parts_of(&mut self, head: View) -> Option<&'a Parts> {
+        if self.used.insert(head) { self.writer.parts.get(&head) } else { None }
     }
 
     /// Notes where a head of the graph stands; one that left earlier in the batch is back.
@@ -169,12 +192,8 @@ impl Planner<'_> {
     }
 
     /// Adds a version for a commit: its delta, statistics and digest against the best base there is.
-    fn new_version(
-        &mut self,
-        target: &Target,
-        commit: &CommitTarget,
-        alive: &Bitmaps,
-    ) -> Result<VersionId, ApplyError> {
+    fn new_version(&mut self, step: Step<'_>, commit: &CommitTarget, alive: &Bitmaps) -> Result<VersionId, ApplyError> {
+        let target = step.target;
         let parent = commit.parent.and_then(|parent| self.known(commit.source, parent));
         let earlier = self.plan.heads.get(&target.graph_view).or_else(|| self.writer.heads.get(&target.graph_view));
         let base = parent.or_else(|| earlier.and_then(|head| head.version));
@@ -184,14 +203,22 @@ impl Planner<'_> {
             documents: delta(&before.documents, &alive.documents),
         };
         let (mut tokens, mut digest) = base.map(|base| self.totals(base)).transpose()?.unwrap_or_default();
-        for (id, counts) in self.moved(&changes.entries.inserted)? {
+        let (mut came, mut went) = (changes.entries.inserted.clone(), changes.entries.retracted.clone());
+        if let Some(parts) = step.parts {
+            // The entries that are summed already; those of them that did not live to the end are taken back again.
+            digest.add_all(parts.digest);
+            tokens = [tokens[0] + parts.tokens[0], tokens[1] + parts.tokens[1]];
+            went |= &parts.entries - &came;
+            came -= &parts.entries;
+        }
+        self.each(&came, |id, counts| {
             digest.add(&id.to_bytes());
             tokens = [tokens[0] + u64::from(counts[0]), tokens[1] + u64::from(counts[1])];
-        }
-        for (id, counts) in self.moved(&changes.entries.retracted)? {
+        })?;
+        self.each(&went, |id, counts| {
             digest.remove(&id.to_bytes());
             tokens = [tokens[0] - u64::from(counts[0]), tokens[1] - u64::from(counts[1])];
-        }
+        })?;
         let version = VersionId::new(self.next_version);
         self.next_version += 1;
         self.staged.insert(version, Staged { alive: alive.clone(), tokens, digest });
@@ -216,40 +243,43 @@ impl Planner<'_> {
         Ok(version)
     }
 
-    /// Returns identity and tokens of each ordinal: from this batch, else from the catalogue.
-    fn moved(&self, ordinals: &RoaringBitmap) -> Result<Vec<(EntryId, [u32; 2])>, ApplyError> {
-        let mut moved = Vec::with_capacity(ordinals.len() as usize);
-        let mut stored = Vec::new();
-        for ordinal in ordinals.iter().map(Ordinal::new) {
-            match self.batch.touched.get(&ordinal) {
-                Some(known) => moved.push(*known),
-                None => stored.push(ordinal),
+    /// Calls `look` with identity and tokens of each ordinal: from this batch, else from the catalogue.
+    fn each(&self, ordinals: &RoaringBitmap, mut look: impl FnMut(EntryId, [u32; 2])) -> Result<(), ApplyError> {
+        let mut stored = RoaringBitmap::new();
+        for ordinal in ordinals {
+            match self.batch.touched.get(&Ordinal::new(ordinal)) {
+                Some((id, tokens)) => look(*id, *tokens),
+                None => stored.extend([ordinal]),
             }
         }
-        let records = self.writer.catalogue.entries(stored.into_iter())?;
-        moved.extend(records.into_iter().map(|record| (record.entry.id(), record.tokens)));
-        Ok(moved)
+        let stored = stored.iter().map(Ordinal::new);
+        self.writer.catalogue.for_each_entry(stored, |_, record, _| look(record.entry.id(), record.tokens))?;
+        Ok(())
     }
 
     /// Adds the views' moves and the line that says what the epoch took.
     fn publish(
         &mut self,
-        target: &Target,
+        step: Step<'_>,
         commit: &CommitTarget,
-        done: &EpochDone,
         version: VersionId,
         was_known: bool,
         repaired: bool,
     ) -> Result<(), ApplyError> {
+        let (mut work, mut apply) = (step.done.work, self.share);
+        if let Some(parts) = step.parts {
+            work.add(parts.work);
+            apply += parts.apply;
+        }
         let epoch = self.take_epoch();
         self.plan.records.extend(commit.view.map(|view| Record::View { epoch, view, version }));
         let mut receipt = Receipt {
-            cleaned: done.work.clean.calls,
-            chunked: done.work.chunk.calls,
-            embedded: done.work.embed.calls,
-            cache_hits: done.work.cache_hits(),
-            faults: done.work.faults(),
-            ms: timings(target, done, self.share),
+            cleaned: work.clean.calls,
+            chunked: work.chunk.calls,
+            embedded: work.embed.calls,
+            cache_hits: work.cache_hits(),
+            faults: work.faults(),
+            ms: timings(step.target, &work, apply),
             ..Receipt::default()
         };
         if !was_known {
@@ -272,14 +302,20 @@ impl Planner<'_> {
     fn count_documents(&self, changes: &Delta, receipt: &mut Receipt) -> Result<(), ApplyError> {
         let rows = |ordinals: &RoaringBitmap| -> Result<FxHashMap<_, _>, ApplyError> {
             let mut rows = FxHashMap::default();
-            for ordinal in ordinals.iter().map(Ordinal::new) {
-                let row = match self.batch.rows.get(&ordinal) {
-                    Some(document) => document.clone(),
-                    None => self.writer.catalogue.document(ordinal)?,
-                };
+            let mut take = |row: &Document| {
                 if matches!(row.outcome, Outcome::Indexed { .. } | Outcome::Fault { .. }) {
-                    rows.insert(row.path, row.content);
+                    rows.insert(row.path.clone(), row.content);
                 }
+            };
+            let mut stored = Vec::new();
+            for ordinal in ordinals.iter().map(Ordinal::new) {
+                match self.batch.rows.get(&ordinal) {
+                    Some(document) => take(document),
+                    None => stored.push(ordinal),
+                }
+            }
+            for part in stored.chunks(LOOK_ROWS) {
+                self.writer.catalogue.documents(part.iter().copied())?.iter().for_each(&mut take);
             }
             Ok(rows)
         };
@@ -298,8 +334,7 @@ fn delta(before: &RoaringBitmap, after: &RoaringBitmap) -> Delta {
 }
 
 /// Returns the milliseconds of a receipt: diff, clean, chunk, embed, apply, and from the first look to now.
-fn timings(target: &Target, done: &EpochDone, apply: Duration) -> [f32; 6] {
-    let work = &done.work;
+fn timings(target: &Target, work: &Work, apply: Duration) -> [f32; 6] {
     let total = target.begun.elapsed();
     [target.diff, work.clean.time, work.chunk.time, work.embed.time, apply, total].map(milliseconds)
 }

@@ -41,6 +41,9 @@ pub enum Purpose {
         /// The same as a commit, should it have to be made anew.
         again: CommitTarget,
     },
+    /// A part of the step that the last part, which follows, says the purpose of: what it brings is written, and nothing
+    /// is published.
+    Part,
     /// Files of a head are taken out for a moment, to be brought back and looked at again by the [`Purpose::Restore`] that
     /// follows; nothing is published.
     Aside,

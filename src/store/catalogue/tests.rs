@@ -94,10 +94,16 @@ proptest! {
             memo.flushed(flush);
             let mut gone = Vec::new();
             if is_orphaned {
+                let orphans = catalogue.entries_from(entries_from).unwrap();
+                let expected: Vec<_> =
+                    entries.range(entries_from..).map(|(n, (record, _))| (Ordinal::new(*n), record.has_vector)).collect();
+                prop_assert_eq!(&orphans, &expected);
                 let mut to = database.write().unwrap();
-                let removed = catalogue.remove_orphans(&mut to, entries_from, documents_from).unwrap();
+                let of_entries = orphans.iter().map(|(ordinal, _)| *ordinal);
+                let of_documents = (documents_from..catalogue.next_document().unwrap()).map(Ordinal::new);
+                let (of_entries, of_documents) = catalogue.remove(&mut to, of_entries, of_documents).unwrap();
                 to.commit().unwrap();
-                prop_assert_eq!(removed as usize, entries.range(entries_from..).count() + documents.range(documents_from..).count());
+                prop_assert_eq!((of_entries + of_documents) as usize, entries.range(entries_from..).count() + documents.range(documents_from..).count());
                 gone = documents.split_off(&documents_from).into_values().collect();
                 for (_, (record, _)) in entries.split_off(&entries_from) {
                     prop_assert_eq!(catalogue.entry_ordinal(record.entry.id()).unwrap(), None);

@@ -185,21 +185,42 @@ fn a_list_whose_text_was_never_told_stops_the_publish_that_would_store_it() {
 fn cards_are_known_until_they_are_forgotten_and_again_once_they_are_told() {
     let (_folder, database) = database();
     let memo = database.memo(Fingerprint::default());
-    let card = Card {
-        kind: ChunkKind::Code,
-        language: "rust".to_owned(),
-        symbol: "World::spawn".to_owned(),
-        name: "pub fn spawn(&mut self) -> Entity".to_owned(),
-        folder: "src".to_owned(),
-        module: "bevy_ecs".to_owned(),
-        labels: vec![("version".to_owned(), "0.16".to_owned())],
-    };
+    let card = card("World::spawn");
     for _ in 0..2 {
         assert_eq!(memo.card(card.hash()), None);
         memo.put_card(card.hash(), &card);
         assert_eq!(memo.card(card.hash()), Some(card.clone()));
         memo.forget_cards();
     }
+}
+
+fn card(symbol: &str) -> Card {
+    Card {
+        kind: ChunkKind::Code,
+        language: "rust".to_owned(),
+        symbol: symbol.to_owned(),
+        name: "pub fn spawn(&mut self) -> Entity".to_owned(),
+        folder: "src".to_owned(),
+        module: "bevy_ecs".to_owned(),
+        labels: vec![("version".to_owned(), "0.16".to_owned())],
+    }
+}
+
+#[test]
+fn a_card_outlives_one_turn_after_it_was_last_told() {
+    let (_folder, database) = database();
+    let memo = database.memo(Fingerprint::default());
+    let (once, again) = (card("once"), card("again"));
+    let known = || [&once, &again].map(|card| memo.card(card.hash()).is_some());
+    memo.put_card(once.hash(), &once);
+    memo.put_card(again.hash(), &again);
+    memo.turn_cards();
+    assert_eq!(known(), [true, true]);
+    memo.put_card(again.hash(), &again);
+    memo.turn_cards();
+    assert_eq!(known(), [false, true], "what was told before the turn before this one is gone");
+    memo.turn_cards();
+    assert_eq!(known(), [false, false]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
 use tidemill::config::{Backfill, Config, SourceConfig};
-use tidemill::engine::{EngineError, Stop, Tracker, TrackerOptions};
+use tidemill::engine::{EngineError, Extras, Stop, Tracker, TrackerOptions};
 use tidemill::index::apply::Published;
 use tidemill::search::Searcher;
 use tidemill::store::Layout;
@@ -14,6 +14,8 @@ use tidemill::store::Layout;
 /// A store that is deleted with its value.
 pub(crate) struct Store {
     folder: TempDir,
+    /// How many files a slice of a step changes at the most, if not as many as usual.
+    slice: Option<usize>,
 }
 
 /// A tracker that is open, and what it has published since it was last asked.
@@ -25,7 +27,12 @@ pub(crate) struct Running {
 impl Store {
     /// Makes an empty folder; the first tracker makes the store.
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self::in_slices(None)
+    }
+
+    /// As [`Self::new`], with trackers that cut every step into slices of so many files.
+    pub(crate) fn in_slices(slice: Option<usize>) -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), slice }
     }
 
     /// Returns the store's folders.
@@ -50,7 +57,8 @@ impl Store {
             }),
             stop,
         };
-        Ok(Running { tracker: Tracker::open(options)?, published })
+        let extras = Extras { max_slice: self.slice, ..Extras::default() };
+        Ok(Running { tracker: Tracker::open_with(options, extras)?, published })
     }
 
     /// Catches up with one source and returns what was published, as `track --once` does.

@@ -1,0 +1,152 @@
+//! A step that changes very many files, cut into slices: what is in memory at once follows a slice and not the step.
+//!
+//! In: the changes of one step. Out: the same changes in groups, to be fed to the graph one after the other.
+//!
+//! ```text
+//!  files below manifests that change, out ──► manifests ──► those files back in, and all others
+//! ```
+//!
+//! **Invariant:** after the last slice the graph holds what it would hold had all been fed at once, and on the way no stage
+//! is given an input that it would not have been given then. The one thing that reaches from file to file is the module that
+//! a manifest names for all that stands below it. So manifests come before what arrives below them, all of them in one
+//! slice; and what stands below one that changes leaves first, lest it be placed in a module that it never had.
+//!
+//! A first load only arrives, so nothing leaves: manifests go first, and that is all.
+
+use dataflows::code::is_manifest;
+use dataflows::data::FileChange;
+use std::collections::HashSet;
+
+/// Files that one slice changes at the most, but for manifests: some 10,000 entries of an engine's sources, of which a slice
+/// takes a few kilobytes each until they are published.
+pub(super) const SLICE_CHANGES: usize = 1024;
+
+/// Slices that are under way at the most: one that is published, one that is worked on, and one that waits for it.
+pub(super) const OPEN_SLICES: usize = 3;
+
+/// Cuts the changes of a step into parts of at most `most` changes, and the last.
+pub(super) fn slices(changes: Vec<FileChange>, most: usize) -> (Vec<Vec<FileChange>>, Vec<FileChange>) {
+    if changes.len() <= most {
+        return (Vec::new(), changes);
+    }
+    let (manifests, others): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| is_manifest(&change.path));
+    let folders: HashSet<Box<[u8]>> = manifests.iter().map(|change| change.path.folder().into()).collect();
+    let is_below = |change: &FileChange| ancestors(change.path.folder()).any(|folder| folders.contains(folder));
+    let (mut leaving, mut rest) = (Vec::new(), Vec::with_capacity(others.len()));
+    for change in others {
+        if change.before.is_some() && is_below(&change) {
+            let FileChange { path, before, after } = change;
+            if after.is_some() {
+                rest.push(FileChange { path: path.clone(), before: None, after });
+            }
+            leaving.push(FileChange { path, before, after: None });
+        } else {
+            rest.push(change);
+        }
+    }
+    let mut parts = cut(leaving, most);
+    if !manifests.is_empty() {
+        parts.push(manifests);
+    }
+    parts.extend(cut(rest, most));
+    let last = parts.pop().unwrap_or_default();
+    (parts, last)
+}
+
+fn cut(changes: Vec<FileChange>, most: usize) -> Vec<Vec<FileChange>> {
+    let mut parts = Vec::with_capacity(changes.len().div_ceil(most.max(1)));
+    let mut changes = changes.into_iter().peekable();
+    while changes.peek().is_some() {
+        parts.push(changes.by_ref().take(most.max(1)).collect());
+    }
+    parts
+}
+
+/// Returns a folder and all folders above it.
+fn ancestors(folder: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::successors(Some(folder), |inner| {
+        if inner.is_empty() {
+            return None;
+        }
+        let end = inner.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+        Some(&inner[..end])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dataflows::data::{ContentId, DocumentPath, FileMode, FileState};
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    type Tree = BTreeMap<DocumentPath, FileState>;
+
+    const PATHS: [&str; 12] = [
+        "Cargo.toml",
+        "a/Cargo.toml",
+        "a/package.json",
+        "a/b/c/Cargo.toml",
+        "main.rs",
+        "a/one.rs",
+        "a/two.rs",
+        "a/b/three.rs",
+        "a/b/c/four.rs",
+        "ab/five.rs",
+        "z/six.rs",
+        "z/y/seven.rs",
+    ];
+
+    fn tree() -> impl Strategy<Value = Tree> {
+        prop::collection::vec(prop::option::of(0..3_u8), PATHS.len()).prop_map(|contents| {
+            let files = PATHS.into_iter().zip(contents);
+            files
+                .filter_map(|(path, content)| {
+                    let content = ContentId::from_bytes([content?; 20]);
+                    Some((path.into(), FileState { content, mode: FileMode::Regular }))
+                })
+                .collect()
+        })
+    }
+
+    /// Returns what is placed where: every file with the manifests of the nearest folder above it that has any.
+    fn placed(tree: &Tree) -> BTreeSet<(DocumentPath, FileState, Vec<(DocumentPath, FileState)>)> {
+        let nearest = |path: &DocumentPath| {
+            let manifests_in = |folder: &[u8]| -> Vec<_> {
+                let beside = tree.iter().filter(|(other, _)| is_manifest(other) && other.folder() == folder);
+                beside.map(|(path, state)| (path.clone(), *state)).collect()
+            };
+            ancestors(path.folder()).map(manifests_in).find(|found| !found.is_empty()).unwrap_or_default()
+        };
+        tree.iter().map(|(path, state)| (path.clone(), *state, nearest(path))).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn slices_lead_to_the_same_tree_and_place_nothing_that_neither_end_has(
+            before in tree(),
+            after in tree(),
+            most in 1..6_usize,
+        ) {
+            let changes = crate::watch::changes(&before, &after);
+            let (parts, last) = slices(changes.clone(), most);
+            prop_assert_eq!(parts.is_empty(), changes.len() <= most);
+            let ends = &placed(&before) | &placed(&after);
+            let mut tree = before;
+            for slice in parts.into_iter().chain([last]) {
+                prop_assert!(slice.len() <= most || slice.iter().all(|change| is_manifest(&change.path)));
+                for FileChange { path, before, after } in slice {
+                    prop_assert_eq!(tree.get(&path).copied(), before, "{}", path);
+                    match after {
+                        Some(state) => tree.insert(path, state),
+                        None => tree.remove(&path),
+                    };
+                }
+                for place in placed(&tree) {
+                    prop_assert!(ends.contains(&place), "{:?} was placed in between", place);
+                }
+            }
+            prop_assert_eq!(tree, after);
+        }
+    }
+}

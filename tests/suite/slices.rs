@@ -1,0 +1,103 @@
+//! *A step in slices is one step*: whatever a step's files are cut into, it is published once, as if it had not been cut, and
+//! until then nothing of it is seen.
+
+use crate::support::{self, History, Program, Step, Store, git, steps};
+use proptest::prelude::*;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tidemill::index::apply::Published;
+use tidemill::store::Receipt;
+use tidemill::trace::generate::{Scenario, Settings, generate};
+
+/// Returns what must be the same of a line, however its step was cut.
+///
+/// Not the number of times that the memo was asked: a file that leaves in one slice and is back in another asks again.
+fn line(published: &Published) -> (u64, Option<String>, snapshots::Version, Receipt, bool) {
+    let Published { epoch, view, version, receipt, repaired, .. } = published.clone();
+    (epoch.get(), view, version, Receipt { ms: [0.0; 6], cache_hits: 0, ..receipt }, repaired)
+}
+
+proptest! {
+    #![proptest_config(support::cases(10))]
+
+    #[test]
+    fn a_step_is_published_alike_however_it_is_cut(steps in steps(6..24), slice in 1..4_usize) {
+        let mut history = History::new();
+        let stores = [Store::new(), Store::in_slices(Some(slice))];
+        let open = |store: &Store, history: &History| store.open(git(history.repository.path(), &["*"], None));
+        let mut running: Vec<_> = stores.iter().map(|store| open(store, &history)).collect();
+        let mut published = 0;
+        for step in steps.into_iter().chain([Step::Sync]) {
+            match step {
+                Step::Sync => {
+                    let [whole, cut]: [Vec<_>; 2] =
+                        [0, 1].map(|number| running[number].catch_up().iter().map(line).collect());
+                    published += whole.len();
+                    prop_assert_eq!(whole, cut);
+                }
+                Step::Restart => {
+                    running.clear();
+                    running.extend(stores.iter().map(|store| open(store, &history)));
+                }
+                step => history.take(step),
+            }
+        }
+        prop_assert!(published > 0);
+    }
+}
+
+/// Returns the bytes of the files in a folder that may not be there yet.
+fn bytes_in(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
+}
+
+#[test]
+fn a_first_load_that_is_killed_between_slices_shows_nothing_and_heals() {
+    let program = Program::new();
+    let trace = program.folder().join("steady.tmtrace");
+    generate(&trace, Scenario::Steady, Settings { files: 400, epochs: 3, seed: 7 }).unwrap();
+    let replay = ["replay", trace.to_str().unwrap(), "--json", "--check-work", "off", "--slice"];
+    let whole = program.json(&[&replay[..], &["100000", "--store", "whole"]].concat()).remove(0);
+    let list = |store: &str| program.run(&["snapshots", "--json", "--data", store]);
+    let versions = |store: &str| -> Vec<_> {
+        let lines = program.json(&["snapshots", "--json", "--data", store]);
+        lines
+            .into_iter()
+            .map(|line| ["commit", "digest", "live_entries", "inserted"].map(|key| line[key].clone()))
+            .collect()
+    };
+    let expected = versions("whole");
+    assert_eq!(expected.len(), 3);
+    let vectors = program.folder().join("cut/vectors");
+    let mut ends_inside = 0;
+    for wait in [0, 10, 40] {
+        let before = bytes_in(&vectors);
+        let mut live = program.start(&[&replay[..], &["5", "--pool", "1", "--store", "cut"]].concat());
+        // Until a slice that no run before has brought is being written.
+        let began = Instant::now();
+        while bytes_in(&vectors) <= before + 200 {
+            assert!(began.elapsed() < Duration::from_secs(60), "no slice was written");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(wait));
+        live.kill();
+        let seen = list("cut");
+        if seen.out.is_empty() {
+            ends_inside += 1;
+        } else {
+            assert!(expected.starts_with(&versions("cut")), "half of a load was seen: {}", seen.out);
+        }
+    }
+    assert!(ends_inside > 0, "no end was inside the load");
+    program.json(&[&replay[..], &["5", "--store", "cut"]].concat());
+    assert_eq!(versions("cut"), expected);
+    let verified = program.run(&["snapshots", "verify", "--data", "cut"]);
+    assert_eq!(verified.status, Some(0), "{}{}", verified.out, verified.err);
+    // What the slices before an end wrote is what the load that came after it needed: of each end at most the slice that was
+    // being written is left behind.
+    let left = program.json(&["snapshots", "gc", "--json", "--data", "cut"]).remove(0);
+    let (words, entries) = (left["words"].as_u64().unwrap(), whole["first_load"]["entries"].as_u64().unwrap());
+    assert!(words < entries / 8, "the words of {words} entries were left behind by {ends_inside} ends, of {entries}");
+    assert_eq!(versions("cut"), expected);
+}
