@@ -203,16 +203,10 @@ impl IndexReader {
     }
 }
 
-/// Ties go by path, then by the entry's identity: two look-ups, asked on equal scores only.
+/// Ties go by path, then by the entry's identity; asked on equal scores only.
 impl TieOrder for IndexReader {
     fn compare(&self, left: Ordinal, right: Ordinal) -> Ordering {
-        let key = |ordinal| self.catalogue.entry(ordinal).map(|record| (record.entry.id(), record.entry.path));
-        match (key(left), key(right)) {
-            (Ok((left_id, left_path)), Ok((right_id, right_path))) => {
-                left_path.cmp(&right_path).then_with(|| left_id.cmp(&right_id))
-            }
-            // A store that lost a row has worse troubles, which reading the hit will report.
-            _ => left.cmp(&right),
-        }
+        // A store that lost a row has worse troubles, which reading the hit will report.
+        self.catalogue.compare(left, right).unwrap_or_else(|_| left.cmp(&right))
     }
 }

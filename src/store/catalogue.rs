@@ -15,6 +15,7 @@ use dataflows::data::{Card, Document, DocumentPath, Entry, EntryId, Hasher};
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 use snapshots::{Bitmaps, Epoch, Ordinal, SourceId, ViewId};
+use std::cmp::Ordering;
 
 /// What the indexes hold under one ordinal.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -179,6 +180,25 @@ impl Catalogue {
             look(ordinal, &record, &card);
         }
         Ok(())
+    }
+
+    /// Returns which of two entries comes first by (path, identity).
+    ///
+    /// Looks up two rows and, where they differ, two paths: identities are made from cards and texts, which takes longer,
+    /// and are only asked for within a path.
+    ///
+    /// # Errors
+    /// Where the database fails or lacks one of the rows.
+    pub fn compare(&self, left: Ordinal, right: Ordinal) -> Result<Ordering, StoreError> {
+        let txn = self.tables.read()?;
+        let rows = [row(&self.tables.entries, &txn, left)?, row(&self.tables.entries, &txn, right)?];
+        let mut reader = RowReader::new(&self.tables, &txn);
+        let [left_path, right_path] = [reader.path_of_entry(rows[0])?, reader.path_of_entry(rows[1])?];
+        if left_path != right_path {
+            let paths = &self.tables.paths;
+            return Ok(paths.value(&txn, left_path)?.cmp(paths.value(&txn, right_path)?));
+        }
+        Ok(reader.entry(rows[0])?.0.entry.id().cmp(&reader.entry(rows[1])?.0.entry.id()))
     }
 
     /// Returns the ordinal that a document's row has or had.

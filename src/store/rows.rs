@@ -44,6 +44,12 @@ impl<'t> RowReader<'t> {
         Ok((EntryRecord { entry, tokens, has_vector }, card))
     }
 
+    /// Returns the number of the path of an entry's row.
+    pub(super) fn path_of_entry(&self, row: &[u8]) -> Result<u32, StoreError> {
+        let entries = &self.tables.entries;
+        Ok(unpack_entry(row).ok_or_else(|| entries.damaged(CodecError::not("an entry")))?.path)
+    }
+
     /// Returns the document of a row.
     pub(super) fn document(&mut self, row: &[u8]) -> Result<Document, StoreError> {
         let row = unpack_document(row).map_err(|source| self.tables.documents.damaged(source))?;

@@ -115,6 +115,13 @@ proptest! {
             for (ordinal, (record, _)) in &entries {
                 prop_assert_eq!(catalogue.entry_ordinal(record.entry.id()).unwrap(), Some(Ordinal::new(*ordinal)));
             }
+            let key = |(record, _): &(EntryRecord, Card)| (record.entry.path.clone(), record.entry.id());
+            for (left, of_left) in &entries {
+                for (right, of_right) in &entries {
+                    let order = catalogue.compare(Ordinal::new(*left), Ordinal::new(*right)).unwrap();
+                    prop_assert_eq!(order, key(of_left).cmp(&key(of_right)));
+                }
+            }
             let found = catalogue.documents(documents.keys().map(|n| Ordinal::new(*n))).unwrap();
             prop_assert_eq!(&found, &documents.values().cloned().collect::<Vec<_>>());
             for (ordinal, document) in &documents {
