@@ -94,6 +94,17 @@ impl<'a> TopK<'a> {
         self.heap.len() < self.limit || self.heap.peek().is_some_and(|worst| score.total_cmp(&worst.score).is_ge())
     }
 
+    /// Returns the least score that can still be kept: what is below it need not be offered.
+    #[inline]
+    #[must_use]
+    pub fn bar(&self) -> f32 {
+        if self.heap.len() < self.limit {
+            f32::NEG_INFINITY
+        } else {
+            self.heap.peek().map_or(f32::INFINITY, |worst| worst.score)
+        }
+    }
+
     /// Offers one entry.
     pub fn push(&mut self, ordinal: Ordinal, score: f32) {
         let offered = Ranked { score, ordinal, ties: self.ties };

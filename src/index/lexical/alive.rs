@@ -127,6 +127,15 @@ fn window(entries: &RoaringBitmap, least: u32, greatest: u32) -> Vec<u64> {
     words
 }
 
+/// Returns the places of the bits that are set, counted from `base`, ascending.
+pub(super) fn ones(words: &[u64], base: DocId) -> impl Iterator<Item = DocId> {
+    words.iter().enumerate().filter(|(_, word)| **word != 0).flat_map(move |(at, &word)| {
+        let start = base + at as u32 * 64;
+        std::iter::successors((word != 0).then_some(word), |word| Some(word & (word - 1)).filter(|rest| *rest != 0))
+            .map(move |word| start + word.trailing_zeros())
+    })
+}
+
 #[inline]
 fn bit(words: &[u64], at: u32) -> bool {
     words[at as usize / 64] >> (at % 64) & 1 == 1
@@ -210,6 +219,20 @@ impl AliveSegment {
     #[inline]
     pub(super) fn is_alive(&self, document: DocId) -> bool {
         bit(&self.words, document)
+    }
+
+    /// Returns the documents that are alive, ascending.
+    pub(super) fn documents(&self) -> impl Iterator<Item = DocId> {
+        ones(&self.words, 0)
+    }
+
+    /// Returns the documents that are alive and whose ordinals `entries` holds, ascending.
+    pub(super) fn documents_of(&self, entries: &RoaringBitmap) -> Vec<DocId> {
+        let Some((least, greatest)) = self.map.bounds() else { return Vec::new() };
+        let documents = entries.range(least..=greatest).filter_map(|ordinal| self.map.document(ordinal));
+        let mut documents: Vec<DocId> = documents.filter(|&document| self.is_alive(document)).collect();
+        documents.sort_unstable();
+        documents
     }
 
     #[inline]

@@ -48,8 +48,11 @@
 mod alive;
 mod analyzer;
 mod check;
+mod clause;
+mod cursor;
 mod error;
 mod merging;
+mod prune;
 mod query;
 mod reader;
 mod schema;

@@ -15,8 +15,6 @@ use super::schema::Fields;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use tantivy::Term;
-use tantivy::query::{BooleanQuery, BoostQuery, Occur, PhraseQuery, Query, TermQuery};
-use tantivy::schema::{Field, IndexRecordOption};
 
 /// A query has this many distinct terms, the first by appearance; the rest is left out.
 pub const MAX_TERMS: usize = 64;
@@ -73,25 +71,15 @@ impl LexicalQuery {
         terms.into_iter().collect()
     }
 
-    /// Returns the query that tantivy runs: each clause in each field, any of which may match.
-    pub(super) fn over(&self, fields: &Fields) -> BooleanQuery {
+    /// Returns the terms of each clause in each field, with what the field is worth, in the order in which scores are
+    /// added.
+    pub(super) fn over(&self, fields: &Fields) -> impl Iterator<Item = (Vec<(usize, Term)>, f32)> {
         let [text, name] = fields.texts;
-        let in_text = self.clauses.iter().map(|clause| in_field(clause, text));
-        let in_name = self.clauses.iter().map(|clause| {
-            let boosted: Box<dyn Query> = Box::new(BoostQuery::new(in_field(clause, name), NAME_BOOST));
-            boosted
-        });
-        BooleanQuery::new(in_text.chain(in_name).map(|query| (Occur::Should, query)).collect())
+        [(text, 1.0), (name, NAME_BOOST)].into_iter().flat_map(move |(field, boost)| {
+            let term = move |(place, token): &(u32, String)| (*place as usize, Term::from_field_text(field, token));
+            self.clauses.iter().map(move |clause| (clause.iter().map(term).collect(), boost))
+        })
     }
-}
-
-fn in_field(clause: &Clause, field: Field) -> Box<dyn Query> {
-    if let [(_, token)] = clause.as_slice() {
-        let term = Term::from_field_text(field, token);
-        return Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs));
-    }
-    let terms = clause.iter().map(|(place, token)| (*place as usize, Term::from_field_text(field, token))).collect();
-    Box::new(PhraseQuery::new_with_offset(terms))
 }
 
 /// A query half read: its clauses, and the terms that count towards the bound.

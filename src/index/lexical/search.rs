@@ -5,18 +5,21 @@
 //! **Invariant:** ids and score bits are those of an index that was built from nothing with only the version's entries,
 //! whatever was committed, retracted and merged before, and whichever segments hold the entries.
 //!
-//! Every matching live document is scored. Not so in tantivy's `TopDocs`, which skips blocks of postings whose best
-//! (length, frequency) pair cannot reach the k-th score: that pair was chosen under the average length that the segment
-//! had when it was written, and under a version's average it bounds nothing, so the true first hit can be lost (a test
-//! shows it). `TopDocs` also adds clauses in another order, and breaks ties by place in the index. It is barred by lint.
+//! A match is passed over only where bounds under the version's own statistics say that it cannot be kept
+//! ([`prune`](super::prune)). Not so in tantivy's `TopDocs`, which skips blocks of postings whose best (length, frequency)
+//! pair cannot reach the k-th score: that pair was chosen under the average length that the segment had when it was written,
+//! and under a version's average it bounds nothing, so the true first hit can be lost (a test shows it). `TopDocs` also adds
+//! clauses in another order, and breaks ties by place in the index. It is barred by lint.
 //!
 //! ```text
-//! Searcher ── SegmentReader ─ for_each(document, score) ─ alive? ─ could it be kept? ─ filter? ─► TopK
-//!                                   └ statistics of the version ┘
+//! query ─► clauses, weighed and bounded ─┐
+//! Searcher ── segments, large ones first ┴► windows of documents: alive? ─ could it be kept? ─ filter? ─► TopK
 //! ```
 
 use super::alive::{AliveSegment, OrdinalMaps};
+use super::clause::Clause;
 use super::error::LexicalError;
+use super::prune::search_segment;
 use super::query::LexicalQuery;
 use super::schema::{self, Fields};
 use super::statistics::LiveStatistics;
@@ -24,9 +27,9 @@ use crate::index::{TieOrder, TopK};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 use snapshots::Ordinal;
+use std::cmp::Reverse;
 use std::sync::Arc;
 use tantivy::index::{SegmentId, SegmentReader};
-use tantivy::query::{EnableScoring, Query};
 use tantivy::{Searcher, TantivyError};
 
 /// The lexical index as one version has it; immutable, and shared by all that search it.
@@ -118,20 +121,16 @@ impl LexicalView {
             return Ok(Vec::new());
         }
         let failed = |source: TantivyError| LexicalError::Search(Box::new(source));
-        let scoring = EnableScoring::enabled_from_statistics_provider(self, &self.searcher);
-        let weight = query.over(&self.fields).weight(scoring).map_err(failed)?;
+        let mut clauses = Vec::new();
+        for (terms, boost) in query.over(&self.fields) {
+            clauses.extend(Clause::weigh(terms, boost, self, &self.searcher).map_err(failed)?);
+        }
         let mut best = TopK::new(limit, ties);
-        for (reader, segment) in self.segments().filter(|(_, segment)| segment.count() > 0) {
-            let mut offer = |document, score| {
-                if !segment.is_alive(document) || !best.admits(score) {
-                    return;
-                }
-                let ordinal = segment.ordinal(document);
-                if filter.is_none_or(|filter| filter.contains(ordinal.get())) {
-                    best.push(ordinal, score);
-                }
-            };
-            weight.for_each(reader, &mut offer).map_err(failed)?;
+        // Large segments first: what they give raises the bar for the others.
+        let mut segments: Vec<_> = self.segments().filter(|(_, segment)| segment.count() > 0).collect();
+        segments.sort_by_key(|(_, segment)| Reverse(segment.count()));
+        for (reader, segment) in segments {
+            search_segment(reader, segment, &clauses, filter, &mut best).map_err(failed)?;
         }
         Ok(best.into_ranked())
     }

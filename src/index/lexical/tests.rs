@@ -1,5 +1,6 @@
 //! The promise of the lexical index: ranks follow from the version, whatever came before.
 
+mod exhaustive;
 mod history;
 
 use super::*;
@@ -9,7 +10,6 @@ use roaring::RoaringBitmap;
 use snapshots::Ordinal;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-use tantivy::query::{EnableScoring, Query};
 use tempfile::TempDir;
 
 /// What an entry is called in every index that holds it, whatever its ordinal there.
@@ -240,7 +240,7 @@ fn scores_are_bm25_over_both_fields() {
     }
 }
 
-/// Why the search is exhaustive: under the version's average length a pruned search loses the true first hit.
+/// Why bounds are our own: under the version's average length, tantivy's pruning loses the true first hit.
 #[test]
 fn pruning_by_block_would_lose_the_first_hit() {
     let times = |word: &str, count: usize| vec![word; count].join(" ");
@@ -262,9 +262,7 @@ fn pruning_by_block_would_lose_the_first_hit() {
     assert_eq!(hits(&index, "t").first().map(|(ordinal, _)| *ordinal), Some(200));
 
     let view = &index.view;
-    let searcher = index.reader.searcher();
-    let scoring = EnableScoring::enabled_from_statistics_provider(view, &searcher);
-    let weight = LexicalQuery::parse("t").over(view.fields()).weight(scoring).expect("the query is well formed");
+    let weight = exhaustive::weight(view, &index.reader.searcher(), &LexicalQuery::parse("t"));
     let mut best = (None, f32::MIN);
     for (reader, segment) in view.segments() {
         let mut offer = |document, score| {
