@@ -17,12 +17,14 @@ use dataflows::run::EpochDone;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often upkeep takes a step while nothing is to be published.
 const PAUSE: Duration = Duration::from_millis(200);
 /// … and while somebody waits for it.
 const PAUSE_WHILE_AWAITED: Duration = Duration::from_millis(5);
+/// How long upkeep waits after a failure.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
 /// How many epochs share one batch at the most, unless a replay asks for another number.
 pub(super) const MAX_BATCH: usize = 64;
 /// How many epochs may be under way: enough to fill batches, few enough that stopping is quick.
@@ -165,7 +167,12 @@ impl Drop for Publisher {
 }
 
 /// Waits for the next finished epoch, with steps of upkeep meanwhile; returns nothing when no more will come.
-fn next_epoch(writer: &mut IndexWriter, finished: &Receiver<EpochDone>, open: &Open) -> Option<EpochDone> {
+fn next_epoch(
+    writer: &mut IndexWriter,
+    finished: &Receiver<EpochDone>,
+    open: &Open,
+    not_before: &mut Instant,
+) -> Option<EpochDone> {
     let mut pause = Duration::ZERO;
     loop {
         match finished.recv_timeout(pause) {
@@ -174,8 +181,10 @@ fn next_epoch(writer: &mut IndexWriter, finished: &Receiver<EpochDone>, open: &O
             Err(RecvTimeoutError::Timeout) => {}
         }
         let is_awaited = open.lock().tidying;
-        let tended = writer.tend(is_awaited).unwrap_or_else(|error| {
+        let tended = if Instant::now() < *not_before { Ok(Tended::Idle) } else { writer.tend(is_awaited) };
+        let tended = tended.unwrap_or_else(|error| {
             tracing::warn!("upkeep waits a minute: {error}");
+            *not_before = Instant::now() + PAUSE_AFTER_FAILURE;
             Tended::Idle
         });
         if tended == Tended::Idle && is_awaited {
@@ -195,7 +204,8 @@ fn publish_all(
     max_batch: usize,
 ) -> Result<(), ApplyError> {
     // Either end closes when the tracker stops; what is under way then was not promised to anybody.
-    while let Some(done) = next_epoch(&mut writer, finished, open) {
+    let mut tend_from = Instant::now();
+    while let Some(done) = next_epoch(&mut writer, finished, open, &mut tend_from) {
         let (mut batch, mut changes) = (Vec::new(), 0);
         let mut next = Some(done);
         while let Some(done) = next.take() {

@@ -42,6 +42,8 @@ use rustc_hash::FxHashMap;
 use snapshots::{Archive, Bitmaps, Ordinal, OrdinalCounter, SourceId, VersionId, ViewId};
 use std::time::Instant;
 
+/// Documents that one step of tending moves at the most: they are added in the time that their commit takes.
+const TENDED_AT_ONCE: usize = 128;
 /// Entries that one transaction of the catalogue takes at the most.
 const TRANSACTION_ROWS: usize = 8192;
 
@@ -127,18 +129,30 @@ impl IndexWriter {
         &self.archive
     }
 
-    /// Takes one small step of what keeps searches quick and can wait: sorting vectors by what is alive in a head, and dealing
-    /// many out to lists. Publishing goes on between two steps. `at_once` is asked by who waits for all of it.
+    /// Takes one short step of what keeps searches quick and can wait: what is alive in a head is kept apart from what only the
+    /// past holds, and many vectors are dealt out to lists. No answer changes, of any version. `at_once` is asked by who waits
+    /// for all of it.
     ///
     /// # Errors
-    /// Where a part cannot be written anew; it is searched as it was.
+    /// Where the lexical index fails, or lacks the text of an entry: nothing more can be published then, and the next start goes
+    /// on from what was durable.
     pub fn tend(&mut self, at_once: bool) -> Result<Tended, ApplyError> {
-        // Until heads are restored, all of their parts among them, what they hold would look dead.
+        // Until heads are restored, and while a step is written in parts, what they hold would look dead.
         if self.heads.is_empty() || !self.parts.is_empty() {
             return Ok(Tended::Idle);
         }
         let hot = self.heads.values().fold(RoaringBitmap::new(), |hot, head| hot | &head.alive.entries);
-        Ok(self.vectors.tend(&hot, at_once)?)
+        let vectors = self.vectors.tend(&hot, at_once).unwrap_or_else(|error| {
+            tracing::warn!("vectors are searched as they lie, and tended again in a minute: {error}");
+            Tended::Idle
+        });
+        let (catalogue, memo) = (&self.catalogue, &self.memo);
+        let texts = |ordinal| {
+            let (record, card) = catalogue.entry_with_card(ordinal).ok()?;
+            Some((memo.text(record.entry.text)?, card.searched_name().into_owned()))
+        };
+        let moved = self.lexical.relocate(&hot, TENDED_AT_ONCE, &texts)?;
+        Ok(if moved > 0 { Tended::Busy } else { vectors })
     }
 
     /// Finishes what runs beside publishing and closes the store's parts.

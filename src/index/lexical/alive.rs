@@ -2,8 +2,8 @@
 //!
 //! In: a segment's ordinals, and a version's bitmap or its difference to another version. Out: one bit a document.
 //!
-//! **Invariant:** a document's bit is set if and only if the version holds the document's ordinal. The map from documents
-//! to ordinals is a fact of the segment, read once and shared by all versions; the bits belong to one version, and two
+//! **Invariant:** a document's bit is set if and only if the version holds the document's ordinal and the document was not
+//! removed (its entry may have been moved to another segment). The map from documents to ordinals is a fact of the segment, read once and shared by all versions; the bits belong to one version, and two
 //! versions that do not differ in a segment share them, together with the document frequencies counted under them.
 //!
 //! Merged segments are not in order of ordinals, so each map keeps the way back as well.
@@ -14,9 +14,10 @@ use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 use snapshots::Ordinal;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tantivy::fastfield::AliveBitSet;
 use tantivy::index::{SegmentId, SegmentReader};
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, Term};
+use tantivy::{DocId, Opstamp, Term};
 
 /// A segment's cache of document frequencies holds no more terms than this; some 100 bytes a term.
 const MAX_CACHED_TERMS: usize = 4096;
@@ -165,9 +166,19 @@ impl OrdinalMaps {
     }
 }
 
+/// A segment, and up to which removal.
+pub(super) type SegmentState = (SegmentId, Option<Opstamp>);
+
+/// Returns which segment a reader has open.
+pub(super) fn state(reader: &SegmentReader) -> SegmentState {
+    (reader.segment_id(), reader.delete_opstamp())
+}
+
 /// The documents of one segment that are alive in a version.
 pub(super) struct AliveSegment {
-    segment: SegmentId,
+    segment: SegmentState,
+    /// The documents that were not removed, where some were.
+    present: Option<AliveBitSet>,
     map: Arc<OrdinalMap>,
     words: Vec<u64>,
     count: u32,
@@ -183,12 +194,28 @@ impl AliveSegment {
     ) -> Result<Self, LexicalError> {
         let map = maps.of(reader)?;
         let words = map.alive(entries);
-        Ok(Self::with(reader.segment_id(), map, words))
+        Ok(Self::of(reader, map, words))
     }
 
-    fn with(segment: SegmentId, map: Arc<OrdinalMap>, words: Vec<u64>) -> Self {
+    /// Returns the same segment as a later reader has it, from which more documents were removed.
+    pub(super) fn reread(&self, reader: &SegmentReader) -> Self {
+        Self::of(reader, self.map.clone(), self.words.clone())
+    }
+
+    fn of(reader: &SegmentReader, map: Arc<OrdinalMap>, mut words: Vec<u64>) -> Self {
+        let present = reader.alive_bitset().cloned();
+        if let Some(present) = &present {
+            let removed: Vec<DocId> = ones(&words, 0).filter(|&document| present.is_deleted(document)).collect();
+            for document in removed {
+                words[document as usize / 64] &= !(1 << (document % 64));
+            }
+        }
+        Self::with(state(reader), present, map, words)
+    }
+
+    fn with(segment: SegmentState, present: Option<AliveBitSet>, map: Arc<OrdinalMap>, words: Vec<u64>) -> Self {
         let count = words.iter().map(|word| word.count_ones()).sum();
-        Self { segment, map, words, count, frequencies: Mutex::default() }
+        Self { segment, present, map, words, count, frequencies: Mutex::default() }
     }
 
     /// Returns the segment as a version has it that differs by `changes`, or nothing if it does not differ here.
@@ -197,17 +224,18 @@ impl AliveSegment {
         let mut words = None;
         for (ordinals, alive) in changes {
             for document in ordinals.range(least..=greatest).filter_map(|ordinal| self.map.document(ordinal)) {
-                if bit(&self.words, document) != alive {
+                let is_removed = self.present.as_ref().is_some_and(|present| present.is_deleted(document));
+                if bit(&self.words, document) != alive && !is_removed {
                     let words = words.get_or_insert_with(|| self.words.clone());
                     words[document as usize / 64] ^= 1 << (document % 64);
                 }
             }
         }
-        Some(Self::with(self.segment, self.map.clone(), words?))
+        Some(Self::with(self.segment, self.present.clone(), self.map.clone(), words?))
     }
 
     /// Returns the segment that this describes.
-    pub(super) const fn segment(&self) -> SegmentId {
+    pub(super) const fn segment(&self) -> SegmentState {
         self.segment
     }
 

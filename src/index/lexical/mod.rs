@@ -55,9 +55,11 @@ mod merging;
 mod prune;
 mod query;
 mod reader;
+mod removal;
 mod schema;
 mod search;
 mod statistics;
+mod temperature;
 mod writer;
 
 pub use alive::OrdinalMaps;
@@ -69,7 +71,7 @@ pub use reader::LexicalReader;
 pub use schema::{TEXT_FIELDS, count_tokens};
 pub use search::LexicalView;
 pub use statistics::LiveStatistics;
-pub use writer::{LexicalWriter, WriterOptions};
+pub use writer::{LexicalWriter, TextsOf, WriterOptions};
 
 #[cfg(test)]
 mod tests;

@@ -10,10 +10,6 @@
 //! once more before it is indexed.
 
 use super::analyzer::for_each_token;
-use roaring::RoaringBitmap;
-use std::sync::Arc;
-use tantivy::index::SegmentReader;
-use tantivy::query::doc_predicate_query::{DocPredicateQuery, FunctionPredicate};
 use tantivy::schema::{FAST, Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer};
 
@@ -32,7 +28,7 @@ const SAME: char = '\u{2}';
 /// The fields of every index. Their order is the order of the schema, which never changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields {
-    /// Fast, to map documents to entries; what no version reaches is removed by it too ([`any_of`]).
+    /// Fast, to map documents to entries; what no version reaches is removed by it too ([`removal`](super::removal)).
     pub ordinal: Field,
     /// What the chunk says, and what it is called: declaration or heading path.
     pub texts: [Field; TEXT_FIELDS],
@@ -48,18 +44,6 @@ pub(super) fn schema() -> (Schema, Fields) {
     let ordinal = builder.add_u64_field(ORDINAL, FAST);
     let texts = [builder.add_text_field("text", options.clone()), builder.add_text_field("name", options)];
     (builder.build(), Fields { ordinal, texts })
-}
-
-/// Returns the query for the documents of these entries.
-pub(super) fn any_of(entries: RoaringBitmap) -> DocPredicateQuery {
-    let entries = Arc::new(entries);
-    let of_segment = move |reader: &SegmentReader| {
-        let (entries, column) = (Arc::clone(&entries), reader.fast_fields().u64(ORDINAL)?.values);
-        let holds =
-            move |document| u32::try_from(column.get_val(document)).is_ok_and(|ordinal| entries.contains(ordinal));
-        Ok(holds)
-    };
-    FunctionPredicate::from(of_segment).into()
 }
 
 /// Returns the tokenizer to register as [`TOKENIZER`].

@@ -16,7 +16,7 @@
 //! Searcher ── segments, large ones first ┴► windows of documents: alive? ─ could it be kept? ─ filter? ─► TopK
 //! ```
 
-use super::alive::{AliveSegment, OrdinalMaps};
+use super::alive::{self, AliveSegment, OrdinalMaps};
 use super::clause::Clause;
 use super::error::LexicalError;
 use super::prune::search_segment;
@@ -78,13 +78,16 @@ impl LexicalView {
         statistics: LiveStatistics,
     ) -> Result<Self, LexicalError> {
         let known: FxHashMap<SegmentId, &Arc<AliveSegment>> =
-            self.segments.iter().map(|segment| (segment.segment(), segment)).collect();
-        let alive = |reader: &SegmentReader| match known.get(&reader.segment_id()) {
-            Some(segment) => {
-                let changed = segment.changed([(retracted, false), (inserted, true)].into_iter());
-                Ok(changed.map_or_else(|| Arc::clone(segment), Arc::new))
-            }
-            None => AliveSegment::new(reader, &self.maps, entries).map(Arc::new),
+            self.segments.iter().map(|segment| (segment.segment().0, segment)).collect();
+        let alive = |reader: &SegmentReader| {
+            let now = alive::state(reader);
+            // From an older searcher's segment more documents may have been removed since, and none fewer.
+            let Some(&segment) = known.get(&now.0).filter(|segment| segment.segment() <= now) else {
+                return AliveSegment::new(reader, &self.maps, entries).map(Arc::new);
+            };
+            let segment = if segment.segment() == now { Arc::clone(segment) } else { Arc::new(segment.reread(reader)) };
+            let changed = segment.changed([(retracted, false), (inserted, true)].into_iter());
+            Ok(changed.map_or(segment, Arc::new))
         };
         let segments = searcher.segment_readers().iter().map(alive).collect::<Result<_, _>>()?;
         Self { searcher, fields: self.fields, maps: self.maps.clone(), segments, statistics }.checked(entries)

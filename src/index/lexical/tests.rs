@@ -2,6 +2,7 @@
 
 mod exhaustive;
 mod history;
+mod temperature;
 
 use super::*;
 use crate::index::TieOrder;
@@ -154,6 +155,16 @@ impl Index {
             .view
             .advance(searcher, &self.alive, &inserted, &retracted, self.statistics())
             .expect("the index holds the version");
+    }
+
+    /// Takes one step of moving what is alive; returns how many documents moved.
+    fn relocate(&mut self, limit: usize) -> u64 {
+        let Self { items, alive, writer, .. } = self;
+        let texts = |ordinal: Ordinal| {
+            let Item { text, name, .. } = &items[ordinal.get() as usize];
+            Some((text.clone(), name.clone()))
+        };
+        writer.as_mut().expect("the writer is open").relocate(alive, limit, &texts).expect("it is moved")
     }
 
     fn reopen(&mut self) {

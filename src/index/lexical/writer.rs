@@ -11,9 +11,12 @@
 
 use super::analyzer;
 use super::error::LexicalError;
-use super::merging::{CLOSING, MAX_DOCUMENTS, STEADY};
+use super::merging::{ByShare, CLOSING, MAX_DOCUMENTS, STEADY};
+use super::removal;
 use super::schema::{self, Fields, TEXT_FIELDS};
+use super::temperature::{self, ByTemperature, Move, Temperature};
 use roaring::RoaringBitmap;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use snapshots::Ordinal;
 use std::fs;
@@ -66,7 +69,13 @@ pub struct LexicalWriter {
     next_ordinal: u32,
     /// Commits since it was opened.
     commits: u32,
+    temperature: Temperature,
+    /// Whether what killed writers left behind is gone.
+    is_swept: bool,
 }
+
+/// Looks up the text and the name of an entry.
+pub type TextsOf<'a> = &'a dyn Fn(Ordinal) -> Option<(String, String)>;
 
 impl LexicalWriter {
     /// Opens the index in `dir` for commits as they come, and makes it where there is none.
@@ -103,7 +112,8 @@ impl LexicalWriter {
             .num_merge_threads(1)
             .build();
         let writer = index.writer_with_options(options).map_err(failed)?;
-        let mut writer = Self { writer, fields, next_ordinal, commits: 0 };
+        let temperature = Temperature::default();
+        let mut writer = Self { writer, fields, next_ordinal, commits: 0, temperature, is_swept: false };
         writer.hold_merges(false);
         Ok(writer)
     }
@@ -173,12 +183,7 @@ impl LexicalWriter {
         let mut held = RoaringBitmap::new();
         for segment in self.writer.index().searchable_segments().map_err(failed)? {
             let reader = SegmentReader::open(&segment).map_err(failed)?;
-            let damaged = |what| LexicalError::Segment { segment: reader.segment_id().uuid_string(), what };
-            let column = reader.fast_fields().u64(schema::ORDINAL).map_err(|_| damaged("it has no ordinals"))?.values;
-            for document in reader.doc_ids_alive() {
-                let ordinal = column.get_val(document);
-                held.insert(u32::try_from(ordinal).map_err(|_| damaged("an ordinal has more than 32 bits"))?);
-            }
+            held |= temperature::held(&reader)?;
         }
         Ok(held)
     }
@@ -192,11 +197,61 @@ impl LexicalWriter {
     /// [`LexicalError::Commit`]: nothing was removed; open the writer again.
     pub fn remove(&mut self, entries: &RoaringBitmap) -> Result<(), LexicalError> {
         let failed = |source: TantivyError| LexicalError::Commit(Box::new(source));
-        // A removal that was killed in front of its commit left a file that is named by the number of operations so far:
-        // this one has the same number, and would not write over it.
-        self.writer.garbage_collect_files().wait().map_err(failed)?;
-        self.writer.delete_query(Box::new(schema::any_of(entries.clone()))).map_err(failed)?;
+        self.sweep()?;
+        self.writer
+            .delete_query(Box::new(removal::documents_of(entries.clone(), FxHashMap::default())))
+            .map_err(failed)?;
+        self.temperature.left(entries, None);
         self.commit(self.next_ordinal)
+    }
+
+    /// Takes one step towards segments that hold what is alive in a head, apart from those that hold the past: moves at most
+    /// `limit` living documents out of the segment where the fewest are alive, and returns how many. None are left to move
+    /// if it returns 0. `alive` is what some head holds; from now on, segments are merged with their like.
+    ///
+    /// A moved document is added again and removed from where it was in one commit, so a searcher has it once, here or
+    /// there, and what versions answer stays as it is. Nothing may be added that is not committed yet.
+    ///
+    /// Takes the time of a commit, and of looking at the ordinals of one segment, beside that of adding the documents.
+    ///
+    /// # Errors
+    /// [`LexicalError::Text`] if `texts` does not know an entry that is to be moved: nothing was moved.
+    /// [`LexicalError::Add`] or [`LexicalError::Commit`]: nothing was moved; open the writer again. And where a segment
+    /// cannot be read.
+    pub fn relocate(&mut self, alive: &RoaringBitmap, limit: usize, texts: TextsOf<'_>) -> Result<u64, LexicalError> {
+        let index = self.writer.index().clone();
+        let segments = index.searchable_segment_metas().map_err(|source| LexicalError::Load(Box::new(source)))?;
+        let next = self.temperature.tell(alive, self.next_ordinal, &index, &segments, limit)?;
+        let Some(Move { from, entries, documents: places }) = next else { return Ok(0) };
+        let mut documents = Vec::new();
+        for ordinal in entries.iter().map(Ordinal::new) {
+            documents.push((ordinal, texts(ordinal).ok_or(LexicalError::Text { ordinal })?));
+        }
+        self.sweep()?;
+        // An entry is in one segment. That may be merged meanwhile, into one that is not listed here.
+        let mut known: FxHashMap<_, _> = segments.iter().map(|segment| (segment.id(), Vec::new())).collect();
+        known.insert(from, places);
+        self.writer
+            .delete_query(Box::new(removal::documents_of(entries.clone(), known)))
+            .map_err(|source| LexicalError::Commit(Box::new(source)))?;
+        // Behind the removal, which is not meant for them.
+        for (ordinal, (text, name)) in documents {
+            self.add(ordinal, &text, &name)?;
+        }
+        self.temperature.left(&entries, Some(from));
+        self.commit(self.next_ordinal)?;
+        Ok(entries.len())
+    }
+
+    /// A removal that was killed in front of its commit left a file that is named by the number of operations so far: the
+    /// first one of this writer may have the same number, and would not write over it.
+    fn sweep(&mut self) -> Result<(), LexicalError> {
+        if !self.is_swept {
+            let swept = self.writer.garbage_collect_files().wait();
+            swept.map_err(|source| LexicalError::Commit(Box::new(source)))?;
+            self.is_swept = true;
+        }
+        Ok(())
     }
 
     /// Writes every segment anew that holds removed documents, small ones together, and waits for it; `go_on` is asked in
@@ -206,18 +261,19 @@ impl LexicalWriter {
     /// [`LexicalError::Merge`] if that fails; the segments that are left stay as they were.
     pub fn compact(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<(), LexicalError> {
         let failed = |source: TantivyError| LexicalError::Merge(Box::new(source));
+        let segments = self.writer.index().searchable_segment_metas().map_err(failed)?;
         let mut groups: Vec<(Vec<SegmentId>, u32)> = Vec::new();
-        for segment in self.writer.index().searchable_segment_metas().map_err(failed)? {
-            if !segment.has_deletes() {
-                continue;
-            }
-            let documents = segment.num_docs();
-            match groups.last_mut().filter(|(_, together)| together + documents <= MAX_DOCUMENTS) {
-                Some((segments, together)) => {
-                    segments.push(segment.id());
-                    *together += documents;
+        for of_one_temperature in self.temperature.groups(self.writer.index(), &segments) {
+            let first = groups.len();
+            for segment in of_one_temperature.iter().filter(|segment| segment.has_deletes()) {
+                let documents = segment.num_docs();
+                match groups[first..].last_mut().filter(|(_, together)| together + documents <= MAX_DOCUMENTS) {
+                    Some((segments, together)) => {
+                        segments.push(segment.id());
+                        *together += documents;
+                    }
+                    None => groups.push((vec![segment.id()], documents)),
                 }
-                None => groups.push((vec![segment.id()], documents)),
             }
         }
         for (segments, _) in groups {
@@ -235,7 +291,12 @@ impl LexicalWriter {
         if hold {
             return self.writer.set_merge_policy(Box::new(NoMergePolicy));
         }
-        self.writer.set_merge_policy(Box::new(STEADY));
+        self.merge_by(STEADY);
+    }
+
+    fn merge_by(&self, sizes: ByShare) {
+        let (index, temperature) = (self.writer.index().clone(), self.temperature.clone());
+        self.writer.set_merge_policy(Box::new(ByTemperature { sizes, index, temperature }));
     }
 
     /// Waits for merges that run, and closes the index. A writer that is dropped gives them up, and loses nothing else.
@@ -247,7 +308,7 @@ impl LexicalWriter {
     /// [`LexicalError::Merge`] if one of them fails.
     pub fn close(mut self) -> Result<(), LexicalError> {
         if self.commits >= COMMITS_TO_TIDY {
-            self.writer.set_merge_policy(Box::new(CLOSING));
+            self.merge_by(CLOSING);
             // The policy is asked when a commit or a merge ends.
             self.commit(self.next_ordinal)?;
         }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Answers from an index that never held anything but these entries.
-fn answers_from_nothing(index: &Index) -> Vec<Ranks> {
+pub(super) fn answers_from_nothing(index: &Index) -> Vec<Ranks> {
     let mut items: Vec<&Item> = index.alive.iter().map(|ordinal| &index.items[ordinal as usize]).collect();
     items.sort_by_key(|item| scatter(item.identity.0, 9));
     let mut fresh = Index::new();
@@ -25,6 +25,11 @@ enum Step {
         revive: u64,
     },
     Merge,
+    /// Moves up to so many of the living, and so many times.
+    Relocate {
+        limit: usize,
+        times: u8,
+    },
     Reopen,
     /// Stops with so many entries added and not committed.
     Crash {
@@ -36,6 +41,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (0u8..90, 1u64..9, 1u64..9).prop_map(|(inserted, retract, revive)| Step::Commit { inserted, retract, revive }),
         2 => Just(Step::Merge),
+        4 => (1usize..60, 1u8..9).prop_map(|(limit, times)| Step::Relocate { limit, times }),
         1 => Just(Step::Reopen),
         1 => (1u8..40).prop_map(|lost| Step::Crash { lost }),
     ];
@@ -69,6 +75,16 @@ proptest! {
                     versions.push((index.alive.clone(), index.statistics(), expected));
                 }
                 Step::Merge => index.writer().merge_all().expect("it merges"),
+                Step::Relocate { limit, times } => {
+                    for _ in 0..times {
+                        index.relocate(limit);
+                        // The same version, from where its documents lie now.
+                        index.advance(index.alive.clone());
+                    }
+                    if let Some((_, _, expected)) = versions.last() {
+                        prop_assert_eq!(&ask(&index.view, &index.items), expected);
+                    }
+                }
                 Step::Reopen => index.reopen(),
                 Step::Crash { lost } => {
                     for number in 0..u64::from(lost) {

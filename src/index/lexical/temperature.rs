@@ -1,0 +1,224 @@
+//! Which segments are hot: at least four fifths of what they hold is alive in a head.
+//!
+//! In: what is alive in some head, and which entries each segment holds. Out: the segments that are merged with each other,
+//! and the living documents that a segment gives up next.
+//!
+//! ```text
+//!            ┌ hot: mostly alive     ◄─┐ moved,          What has died stays behind, where no search of a head
+//!  segments ─┼ mixed                 ──┘ a few at a time  reads it, and is not merged with what is alive.
+//!            └ cold: nothing is alive                     Each kind is merged with its own kind only.
+//! ```
+//!
+//! **Invariant:** a segment's temperature follows from the entries that it holds and from what is alive, so nothing of it is
+//! on disk. No answer depends on it: it decides where a document lies, and a version finds it anywhere.
+//!
+//! Where living documents are moved once one in five is dead, each death pays for four moves at the most, and what a search of
+//! a head reads is at most a quarter more than what is alive, but for segments that are too small to matter.
+
+use super::error::LexicalError;
+use super::merging::ByShare;
+use super::schema::ORDINAL;
+use roaring::RoaringBitmap;
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tantivy::DocId;
+use tantivy::index::{Index, SegmentId, SegmentMeta, SegmentReader};
+use tantivy::indexer::{MergeCandidate, MergePolicy};
+
+/// Of so many entries of a hot segment, ...
+const OF: u64 = 5;
+/// ... so many are alive, at least.
+const ALIVE: u64 = 4;
+/// Fewer documents are not worth a move: such segments are merged soon.
+const WORTH_A_MOVE: u64 = if cfg!(test) { 8 } else { 256 };
+
+/// What is known of the segments, shared by the writer and its merge policy.
+#[derive(Clone, Default)]
+pub(super) struct Temperature(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// What is alive in some head. Until it is told, all segments are taken for hot.
+    alive: Option<RoaringBitmap>,
+    /// Entries from here on were added since, most of them by commits of a head.
+    told_up_to: u32,
+    /// The entries that each segment holds; an entry is in one segment only.
+    held: FxHashMap<SegmentId, RoaringBitmap>,
+}
+
+/// Documents that are to be moved.
+pub(super) struct Move {
+    pub(super) from: SegmentId,
+    pub(super) entries: RoaringBitmap,
+    /// The documents there, ascending.
+    pub(super) documents: Vec<DocId>,
+}
+
+impl Temperature {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every step leaves whole sets behind, and a wrong one costs time and no answer.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Learns what is alive, among the entries below `next`, and which of these segments there are; returns the next move
+    /// of at most `limit` documents, from where the fewest are alive.
+    pub(super) fn tell(
+        &self,
+        alive: &RoaringBitmap,
+        next: u32,
+        index: &Index,
+        segments: &[SegmentMeta],
+        limit: usize,
+    ) -> Result<Option<Move>, LexicalError> {
+        let mut state = self.state();
+        state.alive = Some(alive.clone());
+        state.told_up_to = next;
+        state.held.retain(|id, _| segments.iter().any(|segment| segment.id() == *id));
+        state.read(index, segments)?;
+        while let Some(from) = state.source(alive) {
+            let Some(meta) = segments.iter().find(|segment| segment.id() == from) else { break };
+            let held = state.held.entry(from).or_default();
+            let wanted: RoaringBitmap = (&*held & alive).iter().take(limit).collect();
+            // A merge that ended beside a removal may have been read before it: then less is there than was read.
+            let found = find(&open(index, meta)?, &wanted)?;
+            if !found.is_empty() {
+                let (entries, documents) = found.into_iter().unzip();
+                return Ok(Some(Move { from, entries, documents }));
+            }
+            *held -= wanted;
+        }
+        Ok(None)
+    }
+
+    /// Learns that these entries leave their segments, all or but one.
+    pub(super) fn left(&self, entries: &RoaringBitmap, from: Option<SegmentId>) {
+        for (id, held) in &mut self.state().held {
+            if from.is_none_or(|from| from == *id) {
+                *held -= entries;
+            }
+        }
+    }
+
+    /// Groups segments by temperature, hot ones first; where nothing was told they are one group.
+    pub(super) fn groups(&self, index: &Index, segments: &[SegmentMeta]) -> [Vec<SegmentMeta>; 3] {
+        let mut state = self.state();
+        // A segment that cannot be read will be reported by whoever needs what it holds.
+        let is_known = state.alive.is_some() && state.read(index, segments).is_ok();
+        let mut groups = [Vec::new(), Vec::new(), Vec::new()];
+        for segment in segments {
+            let held = state.held.get(&segment.id()).filter(|_| is_known);
+            let group = held.map_or(0, |held| match state.living(held) {
+                0 => 2,
+                living => usize::from(is_mixed(living, held)),
+            });
+            groups[group].push(segment.clone());
+        }
+        groups
+    }
+}
+
+fn is_mixed(living: u64, held: &RoaringBitmap) -> bool {
+    living * OF < held.len() * ALIVE
+}
+
+impl State {
+    fn living(&self, held: &RoaringBitmap) -> u64 {
+        self.alive.as_ref().map_or(held.len(), |alive| held.intersection_len(alive))
+            + held.range_cardinality(self.told_up_to..)
+    }
+
+    /// Returns the segment that should give up what is alive: the one where it is the least part.
+    fn source(&self, alive: &RoaringBitmap) -> Option<SegmentId> {
+        let sources = self.held.iter().filter_map(|(id, held)| {
+            let living = held.intersection_len(alive);
+            let gives = living > 0 && is_mixed(self.living(held), held) && held.len() >= WORTH_A_MOVE;
+            gives.then_some((living as f64 / held.len() as f64, *id))
+        });
+        let least = sources
+            .min_by(|(left, left_id), (right, right_id)| left.total_cmp(right).then_with(|| left_id.cmp(right_id)));
+        least.map(|(_, id)| id)
+    }
+
+    /// Reads which entries those segments hold that are not known yet.
+    fn read(&mut self, index: &Index, segments: &[SegmentMeta]) -> Result<(), LexicalError> {
+        for meta in segments {
+            if let Entry::Vacant(unknown) = self.held.entry(meta.id()) {
+                unknown.insert(held(&open(index, meta)?)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn open(index: &Index, meta: &SegmentMeta) -> Result<SegmentReader, LexicalError> {
+    SegmentReader::open(&index.segment(meta.clone())).map_err(|source| LexicalError::Load(Box::new(source)))
+}
+
+/// Returns the entries that a segment holds.
+pub(super) fn held(reader: &SegmentReader) -> Result<RoaringBitmap, LexicalError> {
+    let mut ordinals = Vec::with_capacity(reader.num_docs() as usize);
+    for_each_document(reader, |ordinal, _| ordinals.push(ordinal))?;
+    // Merged segments hold ascending runs, which a stable sort finds.
+    ordinals.sort();
+    RoaringBitmap::from_sorted_iter(ordinals).map_err(|_| damaged(reader, "two documents have one ordinal"))
+}
+
+/// Returns those of some entries that a segment holds, each with its document, in the order of documents.
+fn find(reader: &SegmentReader, entries: &RoaringBitmap) -> Result<Vec<(u32, DocId)>, LexicalError> {
+    let range = entries.min().unwrap_or(u32::MAX)..=entries.max().unwrap_or(0);
+    let mut found = Vec::new();
+    for_each_document(reader, |ordinal, document| {
+        if range.contains(&ordinal) && entries.contains(ordinal) {
+            found.push((ordinal, document));
+        }
+    })?;
+    Ok(found)
+}
+
+/// Calls `look` with the ordinal of each document that was not removed.
+fn for_each_document(reader: &SegmentReader, mut look: impl FnMut(u32, DocId)) -> Result<(), LexicalError> {
+    let column = reader.fast_fields().u64(ORDINAL).map_err(|_| damaged(reader, "it has no ordinals"))?.values;
+    if column.num_vals() != reader.max_doc() {
+        return Err(damaged(reader, "documents and ordinals differ in number"));
+    }
+    let mut values = [0; 1024];
+    for start in (0..reader.max_doc()).step_by(values.len()) {
+        let values = &mut values[..(reader.max_doc() - start).min(1024) as usize];
+        column.get_range(u64::from(start), values);
+        for (document, ordinal) in (start..).zip(values.iter()) {
+            if !reader.is_deleted(document) {
+                let ordinal =
+                    u32::try_from(*ordinal).map_err(|_| damaged(reader, "an ordinal has more than 32 bits"))?;
+                look(ordinal, document);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn damaged(reader: &SegmentReader, what: &'static str) -> LexicalError {
+    LexicalError::Segment { segment: reader.segment_id().uuid_string(), what }
+}
+
+/// Merges segments with segments of their temperature.
+#[derive(Clone)]
+pub(super) struct ByTemperature {
+    pub(super) sizes: ByShare,
+    pub(super) index: Index,
+    pub(super) temperature: Temperature,
+}
+
+impl fmt::Debug for ByTemperature {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("ByTemperature").field(&self.sizes).finish()
+    }
+}
+
+impl MergePolicy for ByTemperature {
+    fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
+        let groups = self.temperature.groups(&self.index, segments);
+        groups.iter().flat_map(|group| self.sizes.compute_merge_candidates(group)).collect()
+    }
+}

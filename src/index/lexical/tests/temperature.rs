@@ -1,0 +1,184 @@
+//! What is alive moves away from what is dead, and nobody can tell but by the clock.
+
+use super::history::answers_from_nothing;
+use super::*;
+use tantivy::schema::IndexRecordOption;
+
+/// A head that goes on: commits that each bring some entries and keep a window of the newest, and a few old ones.
+struct Head {
+    index: Index,
+    /// Entries that died or came back, or were dead when they came.
+    deaths: u64,
+    moved: u64,
+}
+
+impl Head {
+    fn new() -> Self {
+        Self { index: Index::new(), deaths: 0, moved: 0 }
+    }
+
+    fn commit(&mut self, inserted: u32, alive: impl Fn(u32) -> bool) {
+        let index = &mut self.index;
+        let first = index.items.len() as u32;
+        for _ in 0..inserted {
+            index.add(item(index.items.len() as u64));
+        }
+        index.commit();
+        let next: RoaringBitmap = (0..index.items.len() as u32).filter(|ordinal| alive(*ordinal)).collect();
+        let (came, stayed) = (next.range_cardinality(first..), &index.alive & &next);
+        self.deaths += index.alive.len() - stayed.len() + u64::from(inserted) - came + next.len() - stayed.len() - came;
+        index.advance(next);
+    }
+
+    /// Moves what there is to move; after each step the view goes on from the one before.
+    fn settle(&mut self, limit: usize) {
+        loop {
+            let moved = self.index.relocate(limit);
+            assert!(moved <= limit as u64);
+            self.moved += moved;
+            self.index.advance(self.index.alive.clone());
+            if moved == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Returns how many postings of a term a search of the head meets.
+    fn postings(&self) -> u64 {
+        let term = tantivy::Term::from_field_text(self.index.view.fields().texts[0], "the");
+        let met = self.index.view.segments().filter(|(_, segment)| segment.count() > 0).map(|(reader, _)| {
+            let index = reader.inverted_index(term.field()).expect("it is read");
+            let postings = index.read_block_postings(&term, IndexRecordOption::Basic).expect("it is read");
+            postings.map_or(0, |postings| u64::from(postings.doc_freq()))
+        });
+        met.sum()
+    }
+}
+
+proptest! {
+    #![proptest_config(crate::index::cases(8))]
+
+    /// Whatever dies, comes back and is moved: the head and every version before it answer as a fresh index does.
+    #[test]
+    fn moving_what_is_alive_changes_no_answer(
+        steps in prop::collection::vec((0u32..70, 1u32..120, 2u64..12, 1usize..50, 0u8..5), 4..9),
+        seed in 0u64..1000,
+    ) {
+        let mut head = Head::new();
+        let mut versions = Vec::new();
+        for (at, (inserted, window, revive, limit, then)) in (0u64..).zip(steps) {
+            let first = (head.index.items.len() as u32 + inserted).saturating_sub(window);
+            head.commit(inserted, |ordinal| {
+                ordinal >= first || scatter(u64::from(ordinal), seed + at).is_multiple_of(revive * 4)
+            });
+            let expected = answers_from_nothing(&head.index);
+            versions.push((head.index.alive.clone(), head.index.statistics(), expected.clone()));
+            match then {
+                0 => {
+                    head.moved += head.index.relocate(limit);
+                    head.index.advance(head.index.alive.clone());
+                }
+                1 => {
+                    let writer = head.index.writer.take().expect("the writer is open");
+                    writer.close().expect("it merges what is left over");
+                    head.index.reopen();
+                }
+                2 => {
+                    head.settle(limit);
+                    head.index.reopen();
+                }
+                _ => head.settle(limit),
+            }
+            let held = head.index.writer().held().expect("it is read");
+            prop_assert_eq!(held.len(), head.index.items.len() as u64);
+            head.index.advance(head.index.alive.clone());
+            prop_assert_eq!(&ask(&head.index.view, &head.index.items), &expected);
+            let checked = check(head.index.dir.path(), None).expect("it is read");
+            prop_assert_eq!((checked.ordinals, checked.damaged), (held, Vec::new()));
+        }
+        prop_assert!(head.moved <= 4 * head.deaths, "{} moves for {} deaths and revivals", head.moved, head.deaths);
+        for (alive, statistics, expected) in versions {
+            let searcher = head.index.reader.reload().expect("it loads");
+            let view = LexicalView::new(searcher, &head.index.maps, &alive, statistics).expect("it is held");
+            prop_assert_eq!(ask(&view, &head.index.items), expected);
+        }
+    }
+}
+
+/// Ten dead for each one alive, scattered over all segments: a search of the head meets what a fresh index would have it
+/// meet, and little more, however commits go on.
+#[test]
+fn what_a_search_meets_follows_the_living_and_not_the_history() {
+    let mut head = Head::new();
+    let survives = |ordinal: u32, age: u32| age < 20 || scatter(u64::from(ordinal), 1).is_multiple_of(16);
+    for commit in 0..14 {
+        let next = (commit + 1) * 160;
+        head.commit(160, |ordinal| survives(ordinal, next - ordinal));
+        head.settle(200);
+    }
+    let (dead, living) = (head.index.items.len() as u64 - head.index.alive.len(), head.index.alive.len());
+    assert!(dead >= 10 * living, "{dead} dead, {living} alive");
+    let mut fresh = Head::new();
+    for ordinal in &head.index.alive {
+        let Item { identity, text, name } = &head.index.items[ordinal as usize];
+        fresh.index.add(Item { identity: *identity, text: text.clone(), name: name.clone() });
+    }
+    let count = fresh.index.items.len() as u32;
+    fresh.commit(0, |ordinal| ordinal < count);
+    let (met, least) = (head.postings(), fresh.postings());
+    assert!(10 * met <= 13 * least, "{met} postings met, {least} in an index of the living");
+    assert!(head.moved > 0 && head.moved <= 4 * head.deaths, "{} moves for {} deaths", head.moved, head.deaths);
+    assert_eq!(ask(&head.index.view, &head.index.items), answers_from_nothing(&head.index));
+}
+
+#[test]
+fn what_was_moved_is_collected_like_anything_else() {
+    let mut head = Head::new();
+    head.commit(100, |_| true);
+    head.commit(20, |ordinal| ordinal.is_multiple_of(5));
+    head.settle(7);
+    assert_eq!(head.moved, head.index.alive.len());
+    let dead = (0u32..120).filter(|ordinal| !ordinal.is_multiple_of(5)).collect();
+    let writer = head.index.writer();
+    writer.remove(&dead).expect("they are removed");
+    writer.compact(&mut || true).expect("it is compacted");
+    assert_eq!(writer.held().expect("it is read"), head.index.alive);
+    head.index.advance(head.index.alive.clone());
+    assert_eq!(ask(&head.index.view, &head.index.items), answers_from_nothing(&head.index));
+    assert_eq!(head.index.relocate(7), 0);
+}
+
+#[test]
+fn an_older_searcher_and_a_killed_step_have_every_entry_once() {
+    let mut head = Head::new();
+    head.commit(60, |_| true);
+    head.commit(10, |ordinal| ordinal.is_multiple_of(4));
+    let before = std::fs::read(head.index.dir.path().join("meta.json")).expect("it is there");
+    let other = LexicalReader::open(head.index.dir.path()).expect("a second door");
+    let (alive, statistics) = (head.index.alive.clone(), head.index.statistics());
+    let view = |searcher| LexicalView::new(searcher, &OrdinalMaps::new(), &alive, statistics).expect("it is held");
+    let old = view(other.searcher());
+    let expected = ask(&old, &head.index.items);
+    assert!(head.index.relocate(9) > 0);
+    assert_eq!(ask(&old, &head.index.items), expected);
+    assert_eq!(ask(&view(other.searcher()), &head.index.items), expected);
+    assert_eq!(ask(&view(other.reload().expect("it loads")), &head.index.items), expected);
+    // As if the process had ended in front of the last step: the files are there, and no list names them.
+    drop(head.index.writer.take());
+    std::fs::write(head.index.dir.path().join("meta.json"), before).expect("it is written");
+    head.index.reopen();
+    assert_eq!(ask(&view(other.reload().expect("it loads")), &head.index.items), expected);
+    assert!(head.index.relocate(5) > 0);
+    assert_eq!(ask(&view(other.reload().expect("it loads")), &head.index.items), expected);
+}
+
+#[test]
+fn a_text_that_is_missing_stops_a_move_before_it_begins() {
+    let mut head = Head::new();
+    head.commit(60, |_| true);
+    head.commit(1, |ordinal| ordinal.is_multiple_of(4));
+    let alive = head.index.alive.clone();
+    let moved = head.index.writer().relocate(&alive, 9, &|_| None);
+    assert!(matches!(moved, Err(LexicalError::Text { .. })));
+    assert_eq!(head.index.writer().held().expect("it is read").len(), 61);
+}
