@@ -55,27 +55,31 @@ fn plots(report: &Report) -> Vec<(&'static str, String)> {
         |x: fn(&Sample) -> f64, y: fn(&Sample) -> f64| commits.iter().map(|s| (x(s), y(s))).collect::<Vec<_>>();
     let number = |sample: &Sample| sample.number as f64;
     let megabytes = |sample: &Sample| sample.bytes as f64 / 1e6;
-    let most = commits.iter().map(|sample| megabytes(sample)).fold(0.0, f64::max);
-    let fit =
-        report.trend.map(|trend| [(0.0, trend.base_ms.max(0.0)), (most, trend.base_ms + trend.ms_per_megabyte * most)]);
-    let plot = |title, x, y, points, joined, fit| Plot { title, x, y, points, joined, fit }.svg();
+    let fit = report.trend.map(|trend| (trend.base_ms.max(0.0), trend.ms_per_megabyte));
+    let plot = |title, x, y, points, joined| Plot { title, x, y, points, joined, decades: false, fit: None }.svg();
+    let by_size = Plot {
+        title: "Cost of a commit by its size",
+        x: "MB of new contents",
+        y: "ms, summed over threads",
+        points: points(megabytes, |sample| sample.cost()),
+        joined: false,
+        decades: true,
+        fit,
+    };
     let cost = |sample: &Sample| sample.cost();
     let stages = report.stages_ms.named().map(|(name, time)| (name.to_owned(), time));
     let threads = "ms, summed over threads";
     let (memory, moved) =
         (|sample: &Sample| sample.memory as f64 / 1e6, |sample: &Sample| (sample.moved[0] + sample.moved[1]) as f64);
     vec![
-        ("cost-by-epoch", plot("Cost of a commit by its number", "epoch", threads, points(number, cost), false, None)),
-        (
-            "cost-by-size",
-            plot("Cost of a commit by its size", "MB of new contents", threads, points(megabytes, cost), false, fit),
-        ),
-        ("latency-by-epoch", plot("Latency by epoch", "epoch", "ms", points(number, |s| s.latency), false, None)),
+        ("cost-by-epoch", plot("Cost of a commit by its number", "epoch", threads, points(number, cost), false)),
+        ("cost-by-size", by_size.svg()),
+        ("latency-by-epoch", plot("Latency by epoch", "epoch", "ms", points(number, |s| s.latency), false)),
         ("latencies", bars("Latencies", "commits", &histogram(&commits))),
         ("stages", bars("Time by stage", threads, &stages)),
-        ("epochs", plot("Epochs over time", "s", "epochs", points(|s| s.at, number), true, None)),
-        ("memory", plot("Resident memory over time", "s", "MB", points(|s| s.at, memory), true, None)),
-        ("moved", plot("Entries moved by epoch", "epoch", "entries", points(number, moved), false, None)),
+        ("epochs", plot("Epochs over time", "s", "epochs", points(|s| s.at, number), true)),
+        ("memory", plot("Resident memory over time", "s", "MB", points(|s| s.at, memory), true)),
+        ("moved", plot("Entries moved by epoch", "epoch", "entries", points(number, moved), false)),
     ]
 }
 
