@@ -23,6 +23,7 @@ use support::program::{Live, run, track};
 use support::questions::questions;
 use support::{Machine, Repository, median, milliseconds, number, percentile, row};
 use tidemill::embedders::StaticModel;
+use tidemill::index::vector::Reach;
 use tidemill::index::{IndexReader, IndexView};
 use tidemill::search::{Answer, Filter, Mode, Request, Searcher};
 use tidemill::store::Layout;
@@ -251,7 +252,7 @@ fn times(searcher: &Searcher, asked: &[String], request: impl Fn(&String) -> Req
 
 /// Returns the exact best of some entries: the scan that every other answer is compared with.
 fn exactly(view: &IndexView, alive: &RoaringBitmap, question: &[f32], reader: &IndexReader) -> Vec<(Ordinal, f32)> {
-    view.vectors.search(alive, question, K, reader).expect("the vectors can be searched")
+    view.vectors.search(alive, question, K, Reach::All, reader).expect("the vectors can be searched").ranked
 }
 
 /// Returns which share of the exact hits the vector index finds, on average and at worst, and what a scan takes.
@@ -265,11 +266,11 @@ fn recall(searcher: &Searcher, view: &IndexView, asked: &[String], alive: &Roari
         let exact = exactly(view, alive, &question, reader);
         scans.push(milliseconds(started));
         let started = Instant::now();
-        let found = view.vectors.search(alive, &question, K, reader).expect("the vectors can be searched");
+        let found = view.vectors.search(alive, &question, K, Reach::Near, reader).expect("the vectors can be searched");
         quick.push(milliseconds(started));
         // By score: which of several entries with one vector are found is no matter.
         let border = exact.last().map_or(f32::NEG_INFINITY, |(_, score)| *score);
-        let right = found.iter().filter(|(_, score)| *score >= border).count();
+        let right = found.ranked.iter().filter(|(_, score)| *score >= border).count();
         recalls.push(right as f64 / exact.len().max(1) as f64);
     }
     let mean = recalls.iter().sum::<f64>() / recalls.len() as f64;

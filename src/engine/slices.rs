@@ -109,8 +109,11 @@ mod tests {
         })
     }
 
+    /// A file with its state, and the manifests that place it.
+    type Placed = (DocumentPath, FileState, Vec<(DocumentPath, FileState)>);
+
     /// Returns what is placed where: every file with the manifests of the nearest folder above it that has any.
-    fn placed(tree: &Tree) -> BTreeSet<(DocumentPath, FileState, Vec<(DocumentPath, FileState)>)> {
+    fn placed(tree: &Tree) -> BTreeSet<Placed> {
         let nearest = |path: &DocumentPath| {
             let manifests_in = |folder: &[u8]| -> Vec<_> {
                 let beside = tree.iter().filter(|(other, _)| is_manifest(other) && other.folder() == folder);
