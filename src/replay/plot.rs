@@ -10,7 +10,7 @@ const HEIGHT: f64 = 260.0;
 const LEFT: f64 = 64.0;
 const BOTTOM: f64 = 40.0;
 const TOP: f64 = 28.0;
-const RIGHT: f64 = 12.0;
+const RIGHT: f64 = 24.0;
 /// Points that are drawn at the most; more would only make the page slow.
 const MOST: usize = 4_000;
 
@@ -206,7 +206,7 @@ fn short(figure: f64) -> String {
         0.0 => "0".to_owned(),
         _ if figure >= 1e6 => format!("{:.3}M", figure / 1e6).replace(".000", ""),
         _ if figure >= 100.0 => format!("{figure:.0}"),
-        _ if figure >= 0.01 => format!("{figure:.3}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+        _ if figure >= 0.001 => format!("{figure:.3}").trim_end_matches('0').trim_end_matches('.').to_owned(),
         _ => format!("{figure:.0e}"),
     }
 }
