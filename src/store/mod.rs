@@ -14,8 +14,8 @@
 //! ```
 //!
 //! **Invariant:** an ordinal is visible to readers only through a version, and a version is logged only after the
-//! transaction that wrote its ordinals; whatever stands here beyond the log's last ordinal is an orphan, which
-//! the next writer removes unless both indexes hold it ([`Catalogue::entries_from`]).
+//! transaction that wrote its ordinals; whatever stands here beyond the log's last ordinal is an orphan that the next
+//! writer removes ([`Catalogue::remove_orphans`]).
 //!
 //! LMDB through `heed`, since other processes read while the tracker writes (`docs/decisions/0004-lmdb.md`).
 
@@ -24,7 +24,6 @@ mod codec;
 mod identities;
 mod layout;
 mod lease;
-mod mapped;
 mod memo;
 mod numbering;
 mod packing;
@@ -179,13 +178,6 @@ impl Database {
     /// Where the disk or the map is full.
     pub fn write(&self) -> Result<WriteTransaction<'_>, StoreError> {
         Ok(WriteTransaction(self.tables.write()?, self.tables.clone()))
-    }
-
-    /// Lets go of what this process has in memory of the database's file, which counts as its own while it is mapped.
-    ///
-    /// Costs some milliseconds where that is much, and as much again when it is next looked at.
-    pub fn let_go(&self) {
-        self.tables.let_go();
     }
 
     /// Sweeps what nothing needs out of the results; see [`Needed`].

@@ -8,7 +8,7 @@
 
 use super::identities::Identities;
 use super::numbering::Numbering;
-use super::{CodecError, StoreError, codec, mapped};
+use super::{CodecError, StoreError, codec};
 use heed::types::Bytes;
 use heed::{CompactionOption, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
 use serde::Serialize;
@@ -16,8 +16,7 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Address space set aside for the map. The file grows only with what is written; the space costs nothing until then, and
 /// a map that is never grown while in use needs no agreement between processes.
@@ -28,9 +27,6 @@ const MAP_BYTES: [usize; 3] = [256 << 30, 64 << 30, 16 << 30];
 const MAX_TABLES: u32 = 24;
 /// How many read transactions all processes together may have open.
 const MAX_READERS: u32 = 510;
-
-/// After so many looks a writer lets go of the pages that it has looked at: each look maps some sixteen pages anew.
-const LOOKS: usize = 2048;
 
 type Env = heed::Env<WithoutTls>;
 type Rows = heed::Database<Bytes, Bytes>;
@@ -63,11 +59,6 @@ impl Deref for Tables {
 /// What is open.
 pub(super) struct Opened {
     env: Env,
-    /// Where the map begins, once somebody has asked.
-    address: OnceLock<Option<mapped::Address>>,
-    is_writer: bool,
-    /// Read transactions that were begun, and looks in those that write.
-    looks: AtomicUsize,
     /// `DocumentId` → `Cleaned`.
     pub(super) cleaned: Table,
     /// `TextHash` → number and text, packed where that makes it smaller.
@@ -212,9 +203,6 @@ impl Opened {
             receipts: open("receipts")?,
             marks: open("marks")?,
             was_short,
-            address: OnceLock::new(),
-            is_writer: writer,
-            looks: AtomicUsize::new(0),
             env: env.clone(),
         };
         match (write, read) {
@@ -228,7 +216,6 @@ impl Opened {
 
     /// Begins a read transaction: a view of one moment, cheap, to be kept for moments only.
     pub(super) fn read(&self) -> Result<RoTxn<'_, WithoutTls>, StoreError> {
-        self.looked(1);
         self.env.read_txn().map_err(|source| StoreError::Database { attempt: "begin to read", source })
     }
 
@@ -276,22 +263,6 @@ impl Opened {
     /// Pages at the end that a transaction took and gave back are never written; that is rare.
     pub(super) fn lengthen(&self) -> Result<(), StoreError> {
         if is_short(&self.env)? { lengthen(&self.env) } else { Ok(()) }
-    }
-
-    /// Counts looks at keys that lie anywhere; after enough of them a writer lets go of the pages that they have mapped.
-    pub(super) fn looked(&self, number: usize) {
-        let before = self.looks.fetch_add(number, Ordering::Relaxed);
-        if self.is_writer && before / LOOKS != before.wrapping_add(number) / LOOKS {
-            self.let_go();
-        }
-    }
-
-    /// Lets go of the pages of the map that this process has looked at.
-    pub(super) fn let_go(&self) {
-        let find = || mapped::find(&self.env.path().join("data.mdb"));
-        if let Some(address) = self.address.get_or_init(find) {
-            mapped::let_go(*address, page_bytes(&self.env).min(self.env.info().map_size as u64));
-        }
     }
 
     /// Returns the bytes of the file.

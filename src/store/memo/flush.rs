@@ -43,7 +43,6 @@ impl Shared {
                         let head = match heads.entry(Head::from(chunk)) {
                             MapEntry::Occupied(known) => *known.get(),
                             MapEntry::Vacant(new) => {
-                                tables.looked(2);
                                 let number = tables.heads.number(txn, &codec::encode(new.key()))?;
                                 *new.insert(number)
                             }
@@ -62,7 +61,6 @@ impl Shared {
                 Embedded::NoVector => &[],
                 Embedded::Fault(_) => continue,
             };
-            tables.looked(1);
             let bytes: Vec<u8> = components.iter().flat_map(|component| component.to_le_bytes()).collect();
             tables.vectors.put_bytes(txn, &vector_key(self.model, *id), &bytes)?;
         }
@@ -89,7 +87,6 @@ impl Shared {
         let others = sorted(texts);
         for hash in in_lists.map(|chunk| chunk.text).chain(others.iter().map(|(hash, _)| **hash)) {
             let MapEntry::Vacant(unknown) = numbers.entry(hash) else { continue };
-            tables.looked(1);
             if let Some(number) = tables.text_number(txn, hash)? {
                 unknown.insert(number);
             } else if texts.contains_key(&hash) {
@@ -103,7 +100,6 @@ impl Shared {
             }
         }
         for (hash, text) in others {
-            tables.looked(1);
             match numbers.get(hash) {
                 Some(number) if *number >= first => {
                     tables.texts.put_bytes(txn, &hash.to_bytes(), &pack_text(*number, text))?;
