@@ -9,7 +9,7 @@
 use super::lexical::{LexicalError, LexicalReader, LexicalView, LiveStatistics, OrdinalMaps};
 use super::order::TieOrder;
 use super::vector::{Shape, VectorError, VectorReader, VectorSet};
-use crate::store::{Catalogue, Database, Layout, Lease, StoreError, StoreMemo};
+use crate::store::{Catalogue, Columns, Database, Judge, Layout, Lease, StoreError, StoreMemo};
 use dataflows::data::Fingerprint;
 use roaring::RoaringBitmap;
 use snapshots::{Archive, ArchiveError, Ordinal, VersionId};
@@ -47,6 +47,7 @@ pub struct IndexReader {
     catalogue: Catalogue,
     memo: StoreMemo,
     parts: Mutex<Parts>,
+    columns: Mutex<Columns>,
 }
 
 struct Parts {
@@ -98,6 +99,7 @@ impl IndexReader {
             memo: database.memo(model),
             database,
             parts: Mutex::new(parts),
+            columns: Mutex::default(),
         })
     }
 
@@ -166,6 +168,18 @@ impl IndexReader {
         }
         let statistics = LiveStatistics { entries: entries.len(), tokens };
         Ok((entries, statistics))
+    }
+
+    /// Returns those of `entries` that a filter lets pass.
+    ///
+    /// Costs some milliseconds a million entries; the first time, the reading of their rows.
+    ///
+    /// # Errors
+    /// Where the database fails or lacks one of the rows.
+    pub fn passing(&self, entries: &RoaringBitmap, judge: &dyn Judge) -> Result<RoaringBitmap, ReaderError> {
+        // A panic of a judge leaves whole rows.
+        let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(columns.passing(&self.catalogue, entries, judge)?)
     }
 
     /// Calls `look` with the version log as it was last read.

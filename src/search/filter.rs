@@ -5,11 +5,10 @@
 //! **Invariant:** all terms must hold; a filter narrows what is returned and never changes a score.
 
 use crate::index::{IndexReader, IndexView, ReaderError};
-use crate::store::EntryRecord;
-use dataflows::data::Card;
+use crate::store::Judge;
+use dataflows::data::{Card, DocumentPath};
 use globset::{Glob, GlobMatcher};
 use roaring::RoaringBitmap;
-use snapshots::Ordinal;
 
 /// The most terms that one expression may have.
 const MAX_TERMS: usize = 32;
@@ -88,13 +87,59 @@ impl Filter {
     /// # Errors
     /// Where the store cannot be read.
     pub fn entries(&self, reader: &IndexReader, view: &IndexView) -> Result<RoaringBitmap, ReaderError> {
-        let mut passing = RoaringBitmap::new();
-        reader.catalogue().for_each_entry(view.entries.iter().map(Ordinal::new), |ordinal, record, card| {
-            if self.0.iter().all(|term| term.holds(record, card)) {
-                passing.insert(ordinal.get());
-            }
-        })?;
-        Ok(passing)
+        reader.passing(&view.entries, self)
+    }
+}
+
+impl Judge for Filter {
+    fn looks_at(&self) -> [bool; 3] {
+        let looks_at = |part| self.0.iter().any(|term| term.key.part() == part);
+        [looks_at(Part::Path), looks_at(Part::Head), looks_at(Part::Place)]
+    }
+
+    fn path(&self, path: &DocumentPath) -> bool {
+        let path = path.display();
+        self.all(Part::Path, |term| term.pattern.is_match(path.as_ref()))
+    }
+
+    fn head(&self, card: &Card) -> bool {
+        self.all(Part::Head, |term| match &term.key {
+            Key::Kind => term.pattern.is_match(card.kind.as_str()),
+            Key::Language => term.pattern.is_match(&card.language),
+            _ => term.pattern.is_match(&card.symbol),
+        })
+    }
+
+    fn place(&self, module: &str, labels: &[(String, String)]) -> bool {
+        self.all(Part::Place, |term| match &term.key {
+            Key::Label(name) => labels.iter().any(|(label, value)| label == name && term.pattern.is_match(value)),
+            _ => term.pattern.is_match(module),
+        })
+    }
+}
+
+impl Filter {
+    /// Whether every term about a part holds; `matches` leaves out the term's negation.
+    fn all(&self, part: Part, matches: impl Fn(&Term) -> bool) -> bool {
+        self.0.iter().filter(|term| term.key.part() == part).all(|term| matches(term) != term.negated)
+    }
+}
+
+/// What of an entry a term looks at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    Path,
+    Head,
+    Place,
+}
+
+impl Key {
+    const fn part(&self) -> Part {
+        match self {
+            Self::Path => Part::Path,
+            Self::Kind | Self::Language | Self::Symbol => Part::Head,
+            Self::Module | Self::Label(_) => Part::Place,
+        }
     }
 }
 
@@ -115,18 +160,5 @@ impl Term {
         };
         let pattern = Glob::new(value).map_err(|source| FilterError::Pattern { value: value.to_owned(), source })?;
         Ok(Self { key, pattern: pattern.compile_matcher(), negated })
-    }
-
-    fn holds(&self, record: &EntryRecord, card: &Card) -> bool {
-        let matches = |value: &str| self.pattern.is_match(value);
-        let held = match &self.key {
-            Key::Path => matches(&record.entry.path.display()),
-            Key::Kind => matches(card.kind.as_str()),
-            Key::Language => matches(&card.language),
-            Key::Symbol => matches(&card.symbol),
-            Key::Module => matches(&card.module),
-            Key::Label(name) => card.labels.iter().any(|(label, value)| label == name && matches(value)),
-        };
-        held != self.negated
     }
 }

@@ -109,6 +109,10 @@ impl Catalogue {
         Self { tables }
     }
 
+    pub(super) const fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
     /// Returns the ordinal that an entry has or had.
     ///
     /// # Errors
@@ -294,8 +298,6 @@ impl Catalogue {
     ) -> Result<(), StoreError> {
         let mut rows = RowWriter::default();
         for (ordinal, record, card) in entries {
-            // Its text, its head by name and by number, its identity.
-            self.tables.looked(4);
             let row = rows.entry(&self.tables, &mut to.0, record, &card)?;
             self.tables.entries.put_bytes(&mut to.0, &key(ordinal), &row)?;
             self.tables.entry_ids.put(&mut to.0, record.entry.id(), ordinal)?;

@@ -189,7 +189,6 @@ impl StoreMemo {
             let flush = self.flush(&mut transaction)?;
             transaction.commit()?;
             self.flushed(flush);
-            self.0.tables.let_go();
             Ok(())
         })();
         if let Err(error) = flushed {

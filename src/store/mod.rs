@@ -21,6 +21,7 @@
 
 mod catalogue;
 mod codec;
+mod columns;
 mod identities;
 mod layout;
 mod lease;
@@ -35,6 +36,7 @@ mod tables;
 pub use catalogue::{Catalogue, EntryRecord, Receipt, SourceKind, SourceRecord, ViewRecord};
 pub use codec::CodecError;
 pub(crate) use codec::{decode, encode};
+pub use columns::{Columns, Judge};
 pub use layout::{Layout, STORE_FORMAT, WriterLock};
 pub use lease::{Gate, Lease, leases};
 pub use memo::{Flush, StoreMemo};

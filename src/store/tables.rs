@@ -14,7 +14,7 @@ use heed::{CompactionOption, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use std::ops::Deref;
+use std::ops::{Bound, Deref};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -333,6 +333,23 @@ impl Table {
     ) -> Result<(), StoreError> {
         let failed = |source| StoreError::Database { attempt: "read a table", source };
         for row in self.rows.iter(txn).map_err(failed)? {
+            let (key, bytes) = row.map_err(failed)?;
+            if !look(key, bytes)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `look` with each row from that of `first` on, as [`Self::each`] does.
+    pub(super) fn each_from(
+        &self,
+        txn: &RoTxn<'_>,
+        first: &[u8],
+        mut look: impl FnMut(&[u8], &[u8]) -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
+        let failed = |source| StoreError::Database { attempt: "read a table", source };
+        for row in self.rows.range(txn, &(Bound::Included(first), Bound::Unbounded)).map_err(failed)? {
             let (key, bytes) = row.map_err(failed)?;
             if !look(key, bytes)? {
                 break;

@@ -9,6 +9,7 @@ mod commands;
 mod crashes;
 mod directory;
 mod disk;
+mod filters;
 mod graph;
 mod histories;
 mod layering;
