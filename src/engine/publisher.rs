@@ -19,10 +19,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often upkeep takes a step while nothing is to be published.
-const PAUSE: Duration = Duration::from_millis(200);
-/// … and while somebody waits for it.
-const PAUSE_WHILE_AWAITED: Duration = Duration::from_millis(5);
+/// How long nothing is under way before upkeep begins.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long it leaves between two steps, for epochs to begin.
+const PAUSE_WHILE_BUSY: Duration = Duration::from_millis(5);
 /// How long upkeep waits after a failure.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
 /// How many epochs share one batch at the most, unless a replay asks for another number.
@@ -58,8 +58,8 @@ struct OpenState {
     changes: usize,
     failure: Option<ApplyError>,
     ended: bool,
-    /// Whether somebody waits for upkeep to have nothing more to do.
-    tidying: bool,
+    /// Whether upkeep may have something to do.
+    is_untidy: bool,
 }
 
 impl Open {
@@ -142,12 +142,10 @@ impl Publisher {
     /// Waits until upkeep has nothing more to do, `stop` asks to stop, or the thread has ended.
     pub(super) fn tidy(&self, stop: &Stop) {
         let mut state = self.open.lock();
-        state.tidying = true;
-        while state.tidying && !state.ended && !stop.is_asked() {
+        while state.is_untidy && !state.ended && !stop.is_asked() {
             let waited = self.open.changed.wait_timeout(state, PAUSE);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        state.tidying = false;
     }
 
     /// Waits until everything announced is published.
@@ -166,32 +164,38 @@ impl Drop for Publisher {
     }
 }
 
-/// Waits for the next finished epoch, with steps of upkeep meanwhile; returns nothing when no more will come.
+/// Waits for the next finished epoch, with steps of upkeep while none is under way; returns nothing when no more will come.
 fn next_epoch(
     writer: &mut IndexWriter,
     finished: &Receiver<EpochDone>,
     open: &Open,
     not_before: &mut Instant,
 ) -> Option<EpochDone> {
-    let mut pause = Duration::ZERO;
+    let mut pause = PAUSE;
     loop {
+        if !open.lock().is_untidy {
+            return finished.recv().ok();
+        }
         match finished.recv_timeout(pause) {
             Ok(done) => return Some(done),
             Err(RecvTimeoutError::Disconnected) => return None,
+            // While epochs are under way, what heads hold may be half of what they will.
+            Err(RecvTimeoutError::Timeout) if open.lock().epochs > 0 => continue,
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let is_awaited = open.lock().tidying;
-        let tended = if Instant::now() < *not_before { Ok(Tended::Idle) } else { writer.tend(is_awaited) };
+        let tended = if Instant::now() < *not_before { Ok(Tended::Idle) } else { writer.tend() };
         let tended = tended.unwrap_or_else(|error| {
             tracing::warn!("upkeep waits a minute: {error}");
             *not_before = Instant::now() + PAUSE_AFTER_FAILURE;
             Tended::Idle
         });
-        if tended == Tended::Idle && is_awaited {
-            open.lock().tidying = false;
-            open.changed.notify_all();
+        match tended {
+            Tended::Busy => pause = PAUSE_WHILE_BUSY,
+            Tended::Idle => {
+                open.lock().is_untidy = false;
+                open.changed.notify_all();
+            }
         }
-        pause = if tended == Tended::Busy && is_awaited { PAUSE_WHILE_AWAITED } else { PAUSE };
     }
 }
 
@@ -221,11 +225,11 @@ fn publish_all(
             let mut transient = open.transient.lock().unwrap_or_else(PoisonError::into_inner);
             batch.iter().for_each(|(_, done)| transient.take(&done.documents));
         }
-        for published in writer.publish(batch)? {
-            on_published(&published);
-        }
+        let all_published = writer.publish(batch)?;
+        all_published.iter().for_each(&mut on_published);
         {
             let mut open = open.lock();
+            open.is_untidy |= !all_published.is_empty();
             open.epochs -= number;
             open.changes -= changes;
         }

@@ -17,9 +17,9 @@ use dataflows::code::is_manifest;
 use dataflows::data::FileChange;
 use std::collections::HashSet;
 
-/// Files that one slice changes at the most, but for manifests: some 10,000 entries of an engine's sources, of which a slice
+/// Files that one slice changes at the most, but for manifests: some 40,000 entries of an engine's sources, of which a slice
 /// takes a few kilobytes each until they are published.
-pub(super) const SLICE_CHANGES: usize = 1024;
+pub(super) const SLICE_CHANGES: usize = 4096;
 
 /// Slices that are under way at the most: one that is published, one that is worked on, and one that waits for it.
 pub(super) const OPEN_SLICES: usize = 3;

@@ -130,19 +130,18 @@ impl IndexWriter {
     }
 
     /// Takes one short step of what keeps searches quick and can wait: what is alive in a head is kept apart from what only the
-    /// past holds, and many vectors are dealt out to lists. No answer changes, of any version. `at_once` is asked by who waits
-    /// for all of it.
+    /// past holds, and many vectors are dealt out to lists. No answer changes, of any version.
     ///
     /// # Errors
     /// Where the lexical index fails, or lacks the text of an entry: nothing more can be published then, and the next start goes
     /// on from what was durable.
-    pub fn tend(&mut self, at_once: bool) -> Result<Tended, ApplyError> {
+    pub fn tend(&mut self) -> Result<Tended, ApplyError> {
         // Until heads are restored, and while a step is written in parts, what they hold would look dead.
         if self.heads.is_empty() || !self.parts.is_empty() {
             return Ok(Tended::Idle);
         }
         let hot = self.heads.values().fold(RoaringBitmap::new(), |hot, head| hot | &head.alive.entries);
-        let vectors = self.vectors.tend(&hot, at_once).unwrap_or_else(|error| {
+        let vectors = self.vectors.tend(&hot).unwrap_or_else(|error| {
             tracing::warn!("vectors are searched as they lie, and tended again in a minute: {error}");
             Tended::Idle
         });

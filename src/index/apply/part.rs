@@ -56,8 +56,6 @@ impl IndexWriter {
             parts.tokens = [parts.tokens[0] + u64::from(tokens[0]), parts.tokens[1] + u64::from(tokens[1])];
             parts.digest.add(&id.to_bytes());
         }
-        // The next part has other keys, and these pages are looked at again by chance only.
-        self.database.let_go();
         parts.work.add(done.work);
         parts.apply += started.elapsed();
         Ok(())

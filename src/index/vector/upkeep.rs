@@ -25,8 +25,6 @@ use std::time::{Duration, Instant};
 
 /// How long the thread's priority lets others go first (nice(2)).
 const NICENESS: i32 = 10;
-/// How often a plan is made: entries die slowly.
-const PAUSE: Duration = Duration::from_secs(1);
 /// How long nothing is tried after a failure.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
 
@@ -43,7 +41,7 @@ pub enum Tended {
 #[derive(Default)]
 pub(super) struct Upkeep {
     running: Option<Running>,
-    /// No plan is made before.
+    /// After a failure: no plan is made before.
     not_before: Option<Instant>,
 }
 
@@ -77,22 +75,22 @@ struct Job {
 
 impl VectorWriter {
     /// Takes one small step of upkeep: begins to write files anew, or puts in place what was written. `hot` are the entries
-    /// alive in a head; `at_once` asks for a plan even if one was made just now.
+    /// alive in a head.
     ///
     /// # Errors
     /// When the file system or the engine refuses; the rows stay where they were, and nothing is tried for a minute.
-    pub fn tend(&mut self, hot: &RoaringBitmap, at_once: bool) -> Result<Tended, VectorError> {
+    pub fn tend(&mut self, hot: &RoaringBitmap) -> Result<Tended, VectorError> {
         if self.interrupted {
             return Ok(Tended::Idle);
         }
-        let tended = self.step(hot, at_once);
+        let tended = self.step(hot);
         if tended.is_err() {
             self.upkeep.not_before = Some(Instant::now() + PAUSE_AFTER_FAILURE);
         }
         tended
     }
 
-    fn step(&mut self, hot: &RoaringBitmap, at_once: bool) -> Result<Tended, VectorError> {
+    fn step(&mut self, hot: &RoaringBitmap) -> Result<Tended, VectorError> {
         match &self.upkeep.running {
             Some(running) if !running.thread.is_finished() => return Ok(Tended::Busy),
             Some(_) => {
@@ -101,11 +99,9 @@ impl VectorWriter {
             }
             None => {}
         }
-        let now = Instant::now();
-        if self.upkeep.not_before.is_some_and(|then| now < then && !(at_once && then <= now + PAUSE)) {
+        if self.upkeep.not_before.is_some_and(|then| Instant::now() < then) {
             return Ok(Tended::Idle);
         }
-        self.upkeep.not_before = Some(now + PAUSE);
         self.segments.sealed.sort_unstable_by_key(|sealed| sealed.number);
         let tiers: Vec<Tier> = self.segments.sealed.iter().map(|sealed| tier(sealed, hot)).collect();
         let sizes = Sizes::of_seal(self.seal_rows);

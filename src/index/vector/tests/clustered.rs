@@ -108,7 +108,7 @@ fn what_is_alive_in_no_head_lies_apart_from_what_is() {
         }
         let before = writer.set();
         let hot: RoaringBitmap = (0..600).filter(|ordinal| ordinal % 11 == 0).collect();
-        while writer.tend(&hot, true).unwrap() == Tended::Busy {}
+        while writer.tend(&hot).unwrap() == Tended::Busy {}
         for sealed in &writer.segments.sealed {
             let cold = sealed.ordinals.len() - sealed.ordinals.intersection_len(&hot);
             assert!(cold == 0 || cold == sealed.ordinals.len(), "{cold} cold ones of {}", sealed.ordinals.len());
@@ -119,7 +119,7 @@ fn what_is_alive_in_no_head_lies_apart_from_what_is() {
         check_set(&VectorReader::open_with(directory.path(), SHAPE, backend).unwrap().set(), &model, backend);
         // Nothing is left to do, and more rows go on behind.
         writer.append(&[(Ordinal::new(600), vector(300))]).unwrap();
-        assert_eq!(writer.tend(&hot, true).unwrap(), Tended::Idle);
+        assert_eq!(writer.tend(&hot).unwrap(), Tended::Idle);
         let model: Model = (0..=600).map(|ordinal| (ordinal, vector(ordinal / 2))).collect();
         drop(writer);
         check_set(&self::writer(directory.path(), backend).set(), &model, backend);

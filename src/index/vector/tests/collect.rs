@@ -115,7 +115,7 @@ proptest! {
                     let hot: RoaringBitmap = model.keys().copied().filter(|ordinal| ordinal % every == 0).collect();
                     loop {
                         let before = copy_of(directory);
-                        let tended = writer.tend(&hot, true).unwrap();
+                        let tended = writer.tend(&hot).unwrap();
                         match kill {
                             Kill::BeforeRenaming => {
                                 drop(writer);
