@@ -12,7 +12,7 @@
 //! **Invariant:** the version log is written last. Whatever a crash leaves of the steps before it, no version reaches;
 //! the next start keeps what is whole of it for the publish that comes again, and never gives its ordinals out for another.
 //! Several epochs that wait share one pass through the steps, and still get a version each. A large step comes in parts,
-//! which are written as they come and published by the last of them ([`part`]).
+//! which are written as they come and published by the last of them (`part`).
 //!
 //! A version's delta is recorded against its parent's version where there is one, whatever its view stood at before; so
 //! what a commit brought is the same on every machine.
