@@ -92,6 +92,8 @@ impl Publisher {
     ) -> Result<Self, EngineError> {
         let (targets, queue) = channel();
         let open = Arc::new(Open::default());
+        // What an earlier tracker left to do.
+        open.lock().is_untidy = true;
         let shared = open.clone();
         let thread = std::thread::Builder::new()
             .name("tidemill-publish".to_owned())
