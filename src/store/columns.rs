@@ -13,6 +13,7 @@ use super::{Catalogue, CodecError, StoreError, codec};
 use dataflows::data::{Card, DocumentPath};
 use heed::{RoTxn, WithoutTls};
 use roaring::RoaringBitmap;
+use rustc_hash::FxHashMap;
 
 /// An ordinal without a row.
 const NONE: [u32; 3] = [u32::MAX; 3];
@@ -48,28 +49,42 @@ impl Columns {
         let txn = tables.read()?;
         self.read_on(tables, &txn, entries.max().map_or(0, |last| last as usize + 1))?;
         let looks_at = judge.looks_at();
-        let mut verdicts: [Vec<Option<bool>>; 3] = Default::default();
+        let mut verdicts: [FxHashMap<u32, bool>; 3] = Default::default();
+        let mut passes = |numbers: [u32; 3]| -> Result<bool, StoreError> {
+            for (part, number) in numbers.into_iter().enumerate().filter(|(part, _)| looks_at[*part]) {
+                let passes = match verdicts[part].get(&number) {
+                    Some(passes) => *passes,
+                    None => *verdicts[part].entry(number).or_insert(verdict(tables, &txn, part, number, judge)?),
+                };
+                if !passes {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
         let mut passing = RoaringBitmap::new();
-        'entries: for ordinal in entries {
+        // Neighbours mostly share what is looked at, and pass or not together.
+        let mut last = (NONE, false);
+        let mut run = 0..0;
+        for ordinal in entries {
             let numbers = self.0[ordinal as usize];
             if numbers == NONE {
                 return Err(tables.entries.lost(ordinal));
             }
-            for (part, number) in numbers.into_iter().enumerate().filter(|(part, _)| looks_at[*part]) {
-                let known = &mut verdicts[part];
-                if known.len() <= number as usize {
-                    known.resize(number as usize + 1, None);
-                }
-                let passes = match known[number as usize] {
-                    Some(passes) => passes,
-                    None => *known[number as usize].insert(verdict(tables, &txn, part, number, judge)?),
-                };
-                if !passes {
-                    continue 'entries;
-                }
+            if (0..3).any(|part| looks_at[part] && numbers[part] != last.0[part]) || last.0 == NONE {
+                last = (numbers, passes(numbers)?);
             }
-            passing.insert(ordinal);
+            if !last.1 {
+                continue;
+            }
+            if run.end == ordinal {
+                run.end += 1;
+            } else {
+                passing.insert_range(run);
+                run = ordinal..ordinal.saturating_add(1);
+            }
         }
+        passing.insert_range(run);
         Ok(passing)
     }
 

@@ -31,8 +31,8 @@ use std::sync::Arc;
 const MARGIN: usize = 6;
 /// What a segment is asked for once k are known: most add few to them.
 const FEW: usize = 16;
-/// Up to so many living rows of clustered segments, all of their lists are visited: choosing would save little.
-const EXHAUSTIVE_ROWS: u64 = 32_768;
+/// Up to so many living rows of clustered segments, all of their lists are visited: exact is affordable.
+const EXHAUSTIVE_ROWS: u64 = 131_072;
 /// One in so many of the living rows is looked at where lists are chosen (`docs/benchmarks.md`, retrieval).
 const SHARE: u64 = 5;
 /// So many rows for each of k are looked at, at least.

@@ -25,7 +25,7 @@ pub(super) struct Tier {
 pub(super) struct Sizes {
     /// A full tail.
     pub(super) seal: usize,
-    /// A segment that is worth lists when it is half as large; no plan takes many more rows, since they are all in memory.
+    /// So many rows are scanned as they lie; no plan takes many more, since they are all in memory.
     pub(super) block: usize,
     /// A list: the shorter, the fewer rows have to be looked at for the same recall, and the longer training takes.
     pub(super) list: usize,
@@ -34,12 +34,22 @@ pub(super) struct Sizes {
 impl Sizes {
     /// Returns the sizes that go with full tails of so many rows.
     pub(super) const fn of_seal(seal: usize) -> Self {
-        Self { seal, block: 16 * seal, list: seal.div_ceil(64) }
+        Self { seal, block: 16 * seal, list: seal.div_ceil(128) }
     }
 
     /// Returns how many lists so many rows are dealt out to, if they are worth it.
     pub(super) fn lists(self, rows: usize) -> Option<usize> {
-        (rows >= self.block / 2).then_some(rows / self.list)
+        (rows >= self.few()).then_some(rows / self.list)
+    }
+
+    /// Returns the fewest rows that get lists.
+    const fn few(self) -> usize {
+        4 * self.seal
+    }
+
+    /// Returns how many hot rows may lie without lists where there are `hot` in all: a scan of them is a small part of a search.
+    fn without_lists(self, hot: usize) -> usize {
+        if hot <= 2 * self.block { self.block } else { (hot / 32).clamp(self.few(), self.block) }
     }
 }
 
@@ -74,7 +84,7 @@ pub(super) fn plan(files: &[Tier], sizes: Sizes) -> Vec<usize> {
         return take(mixed, files, sizes.block);
     }
     let small_and_hot = of(&|file| !file.clustered && file.is_hot());
-    if rows(&small_and_hot) >= sizes.block {
+    if rows(&small_and_hot) >= sizes.without_lists(hot) {
         return take(small_and_hot, files, sizes.block);
     }
     let small_and_cold = of(&|file| file.hot == 0 && file.rows < sizes.block / 2);

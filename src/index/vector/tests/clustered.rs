@@ -49,23 +49,23 @@ fn all_lists_together_answer_as_one_block_does() {
 #[cfg(feature = "faiss")]
 #[test]
 fn near_lists_find_nearly_all_and_say_so_and_few_living_are_looked_at_exactly() {
-    let model = corpus(60_000, 16);
+    let model = corpus(150_000, 16);
     let rows = rows(16, &model);
     let backend = Backend::Faiss;
-    let clusters = backend.deal_out(&rows, 120).unwrap().unwrap();
+    let clusters = backend.deal_out(&rows, 300).unwrap().unwrap();
     assert_eq!(clusters.rows(), rows, "every row is in one list");
     let mut segments = Segments::new(16, backend);
     segments.sealed.push(Sealed::new(0, backend, &SealedRows::Clustered(clusters)).unwrap());
     let set = segments.set();
-    let all: RoaringBitmap = (0..60_000).collect();
+    let all: RoaringBitmap = (0..150_000).collect();
     let mut found_again = 0;
-    for probe in (0..60_000).step_by(600) {
+    for probe in (0..150_000).step_by(1500) {
         let question = model[&probe].to_f32();
         let ask = |living: &RoaringBitmap, reach| set.search(living, &question, 10, reach, &Scrambled).unwrap();
         let (near, exact) = (ask(&all, Reach::Near), ask(&all, Reach::All));
         assert!(exact.exact && !near.exact);
         found_again += near.ranked.iter().filter(|hit| exact.ranked.contains(hit)).count();
-        let few: RoaringBitmap = (0..60_000).filter(|ordinal| ordinal % 3 == probe % 3).collect();
+        let few: RoaringBitmap = (0..150_000).filter(|ordinal| ordinal % 3 == probe % 3).collect();
         let (near, exact) = (ask(&few, Reach::Near), ask(&few, Reach::All));
         assert!(near.exact && bits(&near.ranked) == bits(&exact.ranked));
     }
