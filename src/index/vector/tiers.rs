@@ -47,6 +47,11 @@ impl Sizes {
         4 * self.seal
     }
 
+    /// Returns how many cold rows of files that hold hot ones as well are worth writing files anew.
+    pub(super) fn superfluous(self, hot: usize) -> usize {
+        (hot / 4).max(self.seal.div_ceil(4))
+    }
+
     /// Returns how many hot rows may lie without lists where there are `hot` in all: a scan of them is a small part of a search.
     fn without_lists(self, hot: usize) -> usize {
         if hot <= 2 * self.block { self.block } else { (hot / 32).clamp(self.few(), self.block) }
@@ -54,15 +59,16 @@ impl Sizes {
 }
 
 impl Tier {
-    /// A part of so little is left where it is: each return of an old state would move whole files.
+    /// A smaller part of a large file is left where it is: each return of an old state would move all of it.
     const LUKEWARM: usize = 64;
 
     const fn cold(self) -> usize {
         self.rows - self.hot
     }
 
-    fn is_mixed(self) -> bool {
-        3 * self.cold() > self.rows && self.hot * Self::LUKEWARM >= self.rows
+    fn is_mixed(self, sizes: Sizes) -> bool {
+        let is_enough = self.hot * Self::LUKEWARM >= self.rows || (self.hot > 0 && self.rows <= 2 * sizes.seal);
+        3 * self.cold() > self.rows && is_enough
     }
 
     fn is_hot(self) -> bool {
@@ -78,9 +84,9 @@ pub(super) fn plan(files: &[Tier], sizes: Sizes) -> Vec<usize> {
     };
     let rows = |places: &[usize]| -> usize { places.iter().map(|&at| files[at].rows).sum() };
 
-    let mixed = of(&|file| file.is_mixed());
+    let mixed = of(&|file| file.is_mixed(sizes));
     let superfluous: usize = mixed.iter().map(|&at| files[at].cold()).sum();
-    if superfluous >= (hot / 4).max(2 * sizes.seal) {
+    if superfluous >= sizes.superfluous(hot) {
         return take(mixed, files, sizes.block);
     }
     let small_and_hot = of(&|file| !file.clustered && file.is_hot());
@@ -156,8 +162,8 @@ mod tests {
                 written += settle(&mut files);
                 let hot: usize = files.iter().map(|file| file.hot).sum();
                 let cold_met: usize = files.iter().filter(|file| file.hot > 0).map(|file| file.cold()).sum();
-                // Of files left alone a third may be cold; then a quarter of what lives, or two small files.
-                let lukewarm: usize = files.iter().filter(|file| file.hot * Tier::LUKEWARM < file.rows).map(|file| file.rows).sum();
+                // Of files left alone a third may be cold; then a quarter of what lives, or a small part of a tail.
+                let lukewarm: usize = files.iter().filter(|file| file.hot * Tier::LUKEWARM < file.rows && file.rows > 2 * SIZES.seal).map(|file| file.rows).sum();
                 prop_assert!(cold_met <= hot / 2 + hot / 4 + 2 * SIZES.seal + lukewarm, "{cold_met} beside {hot}: {files:?}");
                 let flat: usize = files.iter().filter(|file| !file.clustered && file.is_hot()).map(|file| file.rows).sum();
                 prop_assert!(flat < SIZES.block, "{flat} rows without lists");

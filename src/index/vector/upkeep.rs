@@ -102,9 +102,15 @@ impl VectorWriter {
         if self.upkeep.not_before.is_some_and(|then| Instant::now() < then) {
             return Ok(Tended::Idle);
         }
+        let sizes = Sizes::of_seal(self.seal_rows);
+        let in_tail: RoaringBitmap =
+            self.segments.small.iter().fold(RoaringBitmap::new(), |all, part| all | part.bitmap());
+        if (&in_tail - hot).len() >= sizes.superfluous(self.held.intersection_len(hot) as usize) as u64 {
+            // Most of what it holds died young: it is sorted like the others.
+            self.seal_tail()?;
+        }
         self.segments.sealed.sort_unstable_by_key(|sealed| sealed.number);
         let tiers: Vec<Tier> = self.segments.sealed.iter().map(|sealed| tier(sealed, hot)).collect();
-        let sizes = Sizes::of_seal(self.seal_rows);
         let planned = plan(&tiers, sizes);
         if planned.is_empty() {
             return Ok(Tended::Idle);

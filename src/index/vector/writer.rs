@@ -249,7 +249,7 @@ impl VectorWriter {
     }
 
     /// Seals what the tail holds.
-    fn seal_tail(&mut self) -> Result<(), VectorError> {
+    pub(super) fn seal_tail(&mut self) -> Result<(), VectorError> {
         let rows = self.tail_rows()?;
         self.seal(rows)
     }

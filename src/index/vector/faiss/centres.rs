@@ -16,7 +16,7 @@ use std::ffi::c_int;
 use std::ptr::{self, NonNull};
 
 /// Rows a list that take part in training; more find hardly better centres.
-const SAMPLE: usize = 64;
+const SAMPLE: usize = 32;
 /// Rounds of training.
 const ROUNDS: c_int = 10;
 const SEED: c_int = 1234;
