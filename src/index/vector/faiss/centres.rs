@@ -15,8 +15,9 @@ use half::slice::HalfFloatSliceExt;
 use std::ffi::c_int;
 use std::ptr::{self, NonNull};
 
-/// Rows a list that take part in training; more find hardly better centres.
-const SAMPLE: usize = 32;
+/// Rows a list that take part in training: half as many found 0.970 of the ten nearest where these find 0.977
+/// (`docs/benchmarks.md`).
+const SAMPLE: usize = 64;
 /// Rounds of training.
 const ROUNDS: c_int = 10;
 const SEED: c_int = 1234;
