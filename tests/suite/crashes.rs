@@ -1,6 +1,6 @@
-//! *A crash loses nothing, at whichever write it comes*: the program is ended in front of its n-th write, sync, rename or removal, or told
-//! that the disk is full there, for n from the first to the last; what was published answers as it did, and the next start ends
-//! where an undisturbed one does.
+//! *A crash loses nothing, at whichever write it comes*: the program is ended in front of its n-th write, sync, rename or removal, for n
+//! from the first to the last, or told that the disk is full at its n-th call that only files get; what was published answers
+//! as it did, and the next start ends where an undisturbed one does.
 //!
 //! `strace` counts the calls of each thread and disturbs one of them. Where it is missing or may not trace, the tests say so and
 //! look at nothing; the gate installs it.
