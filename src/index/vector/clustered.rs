@@ -8,6 +8,7 @@
 //! them is exact.
 
 use super::VectorError;
+use super::codes::{CodedQuestion, Codes};
 use super::rows::Rows;
 use super::scan::{Alive, Backend};
 use super::search::Question;
@@ -76,6 +77,10 @@ impl ClusterRows {
         self.lists.iter().map(Rows::len).sum()
     }
 
+    pub(super) const fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
     pub(super) fn bitmap(&self) -> RoaringBitmap {
         self.lists.iter().fold(RoaringBitmap::new(), |all, rows| all | rows.bitmap())
     }
@@ -99,6 +104,7 @@ pub(super) struct ClusteredSegment {
     /// The centres, under the numbers of their lists.
     centres: VectorSegment,
     lists: Vec<VectorSegment>,
+    codes: Codes,
     bitmap: RoaringBitmap,
 }
 
@@ -108,7 +114,8 @@ impl ClusteredSegment {
         let numbers = (0..rows.lists.len() as u32).collect();
         let centres = Rows::from_parts(rows.dimensions, numbers, rows.centres.clone()).expect("centres are checked");
         let lists = rows.lists.iter().map(|rows| VectorSegment::new(backend, rows)).collect::<Result<_, _>>()?;
-        Ok(Self { centres: VectorSegment::new(backend, &centres)?, lists, bitmap: rows.bitmap() })
+        let centres = VectorSegment::new(backend, &centres)?;
+        Ok(Self { centres, lists, codes: Codes::new(rows), bitmap: rows.bitmap() })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -125,8 +132,18 @@ impl ClusteredSegment {
         Ok(found.into_iter().map(|(list, nearness)| (list.get(), nearness)).collect())
     }
 
+    /// Returns the number of lists.
+    pub(super) fn lists(&self) -> u32 {
+        self.lists.len() as u32
+    }
+
     pub(super) fn list(&self, number: u32) -> &VectorSegment {
         &self.lists[number as usize]
+    }
+
+    /// Calls `with` with each position in a list and an estimate of its inner product with the question (see [`Codes`]).
+    pub(super) fn estimate(&self, list: u32, nearness: f32, question: &CodedQuestion, with: impl FnMut(usize, f32)) {
+        self.codes.estimate(list, nearness, question, with);
     }
 
     /// Returns the living among the segment's ordinals as a set that is quick to ask.

@@ -25,12 +25,14 @@
 
 mod check;
 mod clustered;
+mod codes;
 mod collect;
 #[cfg(feature = "faiss")]
 mod faiss;
 mod files;
 mod flat;
 mod format;
+mod near;
 mod reader;
 mod rows;
 mod scan;

@@ -54,6 +54,17 @@ impl Alive {
         if count == len { Self::all(len) } else { Self { bits: Some(bits.into()), count } }
     }
 
+    /// Those of `len` positions for which `bits` has `true`, which yields as many.
+    pub(super) fn from_bits(len: usize, bits: impl Iterator<Item = bool>) -> Self {
+        let mut bytes = vec![0_u8; len.div_ceil(8)];
+        let mut count = 0;
+        for (at, alive) in bits.take(len).enumerate() {
+            bytes[at / 8] |= u8::from(alive) << (at % 8);
+            count += usize::from(alive);
+        }
+        if count == len { Self::all(len) } else { Self { bits: Some(bytes.into()), count } }
+    }
+
     pub(super) fn contains(&self, position: usize) -> bool {
         self.bits.as_ref().is_none_or(|bits| bits[position / 8] >> (position % 8) & 1 == 1)
     }

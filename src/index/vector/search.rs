@@ -9,7 +9,7 @@
 //! ```text
 //! flat segments ──────────────────────────────────── all ─┐
 //! clustered: few living in all of them ── all of their lists ─┼─► scans, on all threads ─► TopK
-//!            many living ── lists by nearness, until enough ──┘
+//!            many living ── the rows that codes let pass ─────┘
 //! ```
 //!
 //! Many entries share one vector (4 % of a large repository, 47 in the largest group), and an engine leaves open which
@@ -17,7 +17,7 @@
 //! it returned could still belong to the first k.
 
 use super::VectorError;
-use super::clustered::ClusteredSegment;
+use super::near::parts_of;
 use super::scan::Alive;
 use super::segment::VectorSegment;
 use super::set::Blocks;
@@ -25,25 +25,18 @@ use crate::index::{TieOrder, TopK};
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
-use std::sync::Arc;
 
 /// How many more than k a segment is asked for at first, so that short runs of equal scores need no second scan.
 const MARGIN: usize = 6;
 /// What a segment is asked for once k are known: most add few to them.
 const FEW: usize = 16;
-/// Up to so many living rows of clustered segments, all of their lists are visited: exact is affordable.
-const EXHAUSTIVE_ROWS: u64 = 131_072;
-/// One in so many of the living rows is looked at where lists are chosen (`docs/benchmarks.md`, retrieval).
-const SHARE: u64 = 5;
-/// So many rows for each of k are looked at, at least.
-const ROWS_FOR_EACH: u64 = 64;
 /// Below so many rows a second thread takes longer to wake than it saves.
 const PARALLEL_ROWS: usize = 16_384;
 
 /// How far a search goes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Reach {
-    /// Of large segments, the near lists only, where many entries are alive in them.
+    /// Of large segments the promising rows of near lists only, where many entries are alive in them.
     #[default]
     Near,
     /// Every living row.
@@ -84,9 +77,9 @@ impl Question {
 }
 
 /// Rows to be looked at: a segment, or a list of one, and which of its positions are alive.
-struct Part<'a> {
-    segment: &'a VectorSegment,
-    alive: Alive,
+pub(super) struct Part<'a> {
+    pub(super) segment: &'a VectorSegment,
+    pub(super) alive: Alive,
 }
 
 /// Returns the best `k` of `entries` with their cosines, best first.
@@ -125,48 +118,6 @@ pub(super) fn search(
         best.into_ranked()
     };
     Ok(Nearest { ranked, exact })
-}
-
-/// Returns the lists of clustered segments that are to be looked at, the nearest first, and whether those are all that hold
-/// a living row.
-fn parts_of<'a>(
-    clustered: &'a [Arc<ClusteredSegment>],
-    entries: &RoaringBitmap,
-    question: &Question,
-    k: usize,
-    reach: Reach,
-) -> Result<(Vec<Part<'a>>, bool), VectorError> {
-    let mut living = 0;
-    let mut windows = Vec::new();
-    for segment in clustered {
-        let here = segment.bitmap().intersection_len(entries);
-        if here > 0 {
-            living += here;
-            windows.push((segment, segment.window(entries)));
-        }
-    }
-    let wanted = match reach {
-        Reach::Near if living > EXHAUSTIVE_ROWS => (living / SHARE).max(ROWS_FOR_EACH.saturating_mul(k as u64)),
-        Reach::Near | Reach::All => u64::MAX,
-    };
-    let mut lists = Vec::new();
-    for (at, (segment, _)) in windows.iter().enumerate() {
-        lists.extend(segment.nearest_lists(question)?.into_iter().map(|(list, nearness)| (nearness, at, list)));
-    }
-    lists.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-    let mut parts = Vec::new();
-    let mut seen = 0;
-    for (_, at, list) in lists {
-        if seen >= wanted.min(living) {
-            break;
-        }
-        let (segment, window) = &windows[at];
-        let segment = segment.list(list);
-        let alive = segment.alive_in(window);
-        seen += alive.count() as u64;
-        parts.push(Part { segment, alive });
-    }
-    Ok((parts, seen == living))
 }
 
 /// Offers the best of a part to those found before.

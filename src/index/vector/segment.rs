@@ -76,6 +76,17 @@ impl VectorSegment {
         self.ordinals.len()
     }
 
+    /// Returns the ordinal of a position.
+    #[inline]
+    pub(super) fn ordinal(&self, position: usize) -> u32 {
+        self.ordinals.get(position)
+    }
+
+    /// Returns the ordinals, ascending.
+    pub(super) fn ordinals(&self) -> impl Iterator<Item = u32> {
+        (0..self.len()).map(|position| self.ordinals.get(position))
+    }
+
     /// Returns the vector of `ordinal`, bit for bit, if it is in this segment.
     ///
     /// # Errors
@@ -114,8 +125,12 @@ impl VectorSegment {
 
     /// Returns which positions a window over the segment's ordinals has.
     pub(super) fn alive_in(&self, living: &Window) -> Alive {
-        let runs = (0..self.len()).filter(|&at| living.contains(self.ordinals.get(at))).map(|at| (at, at + 1));
-        Alive::from_runs(self.len(), runs)
+        match &self.ordinals {
+            Ordinals::Range { first, len } => {
+                Alive::from_bits(*len, (0..*len).map(|at| living.contains(first + at as u32)))
+            }
+            Ordinals::List(list) => Alive::from_bits(list.len(), list.iter().map(|&ordinal| living.contains(ordinal))),
+        }
     }
 
     /// Returns the best `count` of the living with their scores, best first.

@@ -58,18 +58,30 @@ fn near_lists_find_nearly_all_and_say_so_and_few_living_are_looked_at_exactly() 
     segments.sealed.push(Sealed::new(0, backend, &SealedRows::Clustered(clusters)).unwrap());
     let set = segments.set();
     let all: RoaringBitmap = (0..150_000).collect();
-    let mut found_again = 0;
+    let (mut found_again, mut found_alive) = (0, 0);
     for probe in (0..150_000).step_by(1500) {
         let question = model[&probe].to_f32();
         let ask = |living: &RoaringBitmap, reach| set.search(living, &question, 10, reach, &Scrambled).unwrap();
         let (near, exact) = (ask(&all, Reach::Near), ask(&all, Reach::All));
         assert!(exact.exact && !near.exact);
+        for (ordinal, score) in &near.ranked {
+            let product: f32 = question.iter().zip(model[&ordinal.get()].to_f32()).map(|(a, b)| a * b).sum();
+            let length = question.iter().map(|component| component * component).sum::<f32>().sqrt();
+            assert!((score - product / length).abs() < 1e-3, "a score comes from the row and not from its code");
+        }
+        // One in twenty is dead, here and there.
+        let most: RoaringBitmap = (0..150_000).filter(|ordinal| (ordinal / 7 + probe) % 20 != 0).collect();
+        let living = ask(&most, Reach::Near);
+        assert!(!living.exact && living.ranked.iter().all(|(ordinal, _)| most.contains(ordinal.get())));
+        found_alive += living.ranked.iter().filter(|hit| ask(&most, Reach::All).ranked.contains(hit)).count();
         found_again += near.ranked.iter().filter(|hit| exact.ranked.contains(hit)).count();
         let few: RoaringBitmap = (0..150_000).filter(|ordinal| ordinal % 3 == probe % 3).collect();
         let (near, exact) = (ask(&few, Reach::Near), ask(&few, Reach::All));
         assert!(near.exact && bits(&near.ranked) == bits(&exact.ranked));
     }
-    assert!(found_again >= 970, "{found_again} of 1000");
+    assert!(found_again >= 970 && found_alive >= 970, "{found_again} and {found_alive} of 1000");
+    let everything = set.search(&all, &model[&0].to_f32(), 10_000, Reach::Near, &Scrambled).unwrap();
+    assert!(everything.exact, "where k is so large that all are looked at, nothing is missing");
 }
 
 #[test]
