@@ -14,7 +14,7 @@
 //! A first load only arrives, so nothing leaves: manifests go first, and that is all.
 
 use dataflows::code::is_manifest;
-use dataflows::data::FileChange;
+use dataflows::data::{FileChange, folders_up};
 use std::collections::HashSet;
 
 /// Files that one slice changes at the most, but for manifests: some 40,000 entries of an engine's sources, of which a slice
@@ -31,7 +31,7 @@ pub(super) fn slices(changes: Vec<FileChange>, most: usize) -> (Vec<Vec<FileChan
     }
     let (manifests, others): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| is_manifest(&change.path));
     let folders: HashSet<Box<[u8]>> = manifests.iter().map(|change| change.path.folder().into()).collect();
-    let is_below = |change: &FileChange| ancestors(change.path.folder()).any(|folder| folders.contains(folder));
+    let is_below = |change: &FileChange| folders_up(change.path.folder()).any(|folder| folders.contains(folder));
     let (mut leaving, mut rest) = (Vec::new(), Vec::with_capacity(others.len()));
     for change in others {
         if change.before.is_some() && is_below(&change) {
@@ -60,17 +60,6 @@ fn cut(changes: Vec<FileChange>, most: usize) -> Vec<Vec<FileChange>> {
         parts.push(changes.by_ref().take(most.max(1)).collect());
     }
     parts
-}
-
-/// Returns a folder and all folders above it.
-fn ancestors(folder: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::successors(Some(folder), |inner| {
-        if inner.is_empty() {
-            return None;
-        }
-        let end = inner.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
-        Some(&inner[..end])
-    })
 }
 
 #[cfg(test)]
@@ -119,7 +108,7 @@ mod tests {
                 let beside = tree.iter().filter(|(other, _)| is_manifest(other) && other.folder() == folder);
                 beside.map(|(path, state)| (path.clone(), *state)).collect()
             };
-            ancestors(path.folder()).map(manifests_in).find(|found| !found.is_empty()).unwrap_or_default()
+            folders_up(path.folder()).map(manifests_in).find(|found| !found.is_empty()).unwrap_or_default()
         };
         tree.iter().map(|(path, state)| (path.clone(), *state, nearest(path))).collect()
     }

@@ -18,6 +18,7 @@ pub mod lexical;
 mod order;
 mod reader;
 pub mod vector;
+mod window;
 
 pub use order::{TieOrder, TopK};
 pub use reader::{IndexReader, IndexView, ReaderError};

@@ -15,4 +15,4 @@ pub use document::{Document, Outcome, StageName};
 pub use entry::{Card, EmbedId, Entry, PlacedEntry, place};
 pub use file::{Epoch, File, FileChange, FileMode, FileState, View};
 pub use hash::{CardHash, ChunkingId, ContentId, DocumentId, EntryId, Fingerprint, Hasher, TextHash};
-pub use path::DocumentPath;
+pub use path::{DocumentPath, folders_up};

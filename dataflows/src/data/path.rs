@@ -70,3 +70,14 @@ impl fmt::Debug for DocumentPath {
         write!(f, "{:?}", self.display())
     }
 }
+
+/// Returns a folder and all folders above it, the root (empty) last.
+pub fn folders_up(folder: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::successors(Some(folder), |inner| {
+        if inner.is_empty() {
+            return None;
+        }
+        let end = inner.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+        Some(&inner[..end])
+    })
+}

@@ -7,7 +7,7 @@
 //! files, so a manifest that changes without changing its name moves nothing.
 
 use crate::code::module_name;
-use crate::data::{Document, DocumentPath, File, Outcome, TextHash, View};
+use crate::data::{Document, DocumentPath, File, Outcome, TextHash, View, folders_up};
 use crate::memo::Memo;
 use crate::stage::Time;
 use differential_dataflow::VecCollection;
@@ -36,7 +36,7 @@ pub(super) fn of_folders<'s>(
         .consolidate();
     // Every folder looks up to each folder above it, itself and the root among them.
     let above = folders.clone().flat_map(|(view, folder)| {
-        let depths: Vec<usize> = ancestors(&folder).map(<[u8]>::len).collect();
+        let depths: Vec<usize> = folders_up(&folder).map(<[u8]>::len).collect();
         depths.into_iter().map(move |length| ((view, Box::from(&folder[..length])), folder.clone()))
     });
     let candidates = above.join_map(named, |(view, ancestor): &Folder, folder, name: &String| {
@@ -48,17 +48,6 @@ pub(super) fn of_folders<'s>(
         let deepest = names.iter().map(|(name, _)| name.0).max().unwrap_or(0);
         let first = names.iter().filter(|(name, _)| name.0 == deepest).map(|(name, _)| &name.1).min();
         output.push((first.cloned().unwrap_or_default(), 1));
-    })
-}
-
-/// Returns a folder and all folders above it, the root (empty) last.
-pub(crate) fn ancestors(folder: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::successors(Some(folder), |inner| {
-        if inner.is_empty() {
-            return None;
-        }
-        let end = inner.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
-        Some(&inner[..end])
     })
 }
 

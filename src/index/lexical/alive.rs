@@ -10,6 +10,7 @@
 
 use super::error::LexicalError;
 use super::schema::ORDINAL;
+use crate::index::window::Window;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 use snapshots::Ordinal;
@@ -21,10 +22,6 @@ use tantivy::{DocId, Opstamp, Term};
 
 /// A segment's cache of document frequencies holds no more terms than this; some 100 bytes a term.
 const MAX_CACHED_TERMS: usize = 4096;
-/// Where a segment's ordinals are spread more thinly than this, a version's bitmap is asked for each of them instead of
-/// being laid out as bits.
-const DENSE_SPREAD: u64 = 64;
-
 /// The ordinals of a segment's documents, and the way back.
 #[derive(Debug)]
 pub(super) struct OrdinalMap {
@@ -89,43 +86,14 @@ impl OrdinalMap {
     fn alive(&self, entries: &RoaringBitmap) -> Vec<u64> {
         let mut words = vec![0; self.ordinals.len().div_ceil(64)];
         let Some((least, greatest)) = self.bounds() else { return words };
-        let span = u64::from(greatest - least) + 1;
-        if span > DENSE_SPREAD * self.ordinals.len() as u64 {
-            self.fill(&mut words, |ordinal| entries.contains(ordinal));
-        } else {
-            let window = window(entries, least, greatest);
-            self.fill(&mut words, |ordinal| bit(&window, ordinal - least));
+        let window = Window::new(entries, least, greatest, self.ordinals.len());
+        for (word, ordinals) in words.iter_mut().zip(self.ordinals.chunks(64)) {
+            for (shift, &ordinal) in ordinals.iter().enumerate() {
+                *word |= u64::from(window.contains(ordinal)) << shift;
+            }
         }
         words
     }
-
-    fn fill(&self, words: &mut [u64], is_alive: impl Fn(u32) -> bool) {
-        for (word, ordinals) in words.iter_mut().zip(self.ordinals.chunks(64)) {
-            for (shift, &ordinal) in ordinals.iter().enumerate() {
-                *word |= u64::from(is_alive(ordinal)) << shift;
-            }
-        }
-    }
-}
-
-/// Lays out the ordinals `least..=greatest` of a bitmap as bits, range by range.
-fn window(entries: &RoaringBitmap, least: u32, greatest: u32) -> Vec<u64> {
-    let mut words = vec![0u64; (greatest - least) as usize / 64 + 1];
-    let mut ranges = entries.iter();
-    ranges.advance_to(least);
-    while let Some(range) = ranges.next_range() {
-        if *range.start() > greatest {
-            break;
-        }
-        let (first, last) = (range.start() - least, range.end().min(&greatest) - least);
-        let (first_word, last_word) = (first as usize / 64, last as usize / 64);
-        for (at, word) in words[first_word..=last_word].iter_mut().enumerate() {
-            let from = if at == 0 { first % 64 } else { 0 };
-            let to = if first_word + at == last_word { last % 64 } else { 63 };
-            *word |= (u64::MAX >> (63 - to)) & (u64::MAX << from);
-        }
-    }
-    words
 }
 
 /// Returns the places of the bits that are set, counted from `base`, ascending.

@@ -13,7 +13,7 @@ use super::rows::Rows;
 use super::scan::{Alive, Backend};
 use super::search::Question;
 use super::segment::VectorSegment;
-use super::window::Window;
+use crate::index::window::Window;
 use half::f16;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;

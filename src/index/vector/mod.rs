@@ -42,7 +42,6 @@ mod segment;
 mod set;
 mod tiers;
 mod upkeep;
-mod window;
 mod writer;
 
 #[cfg(test)]

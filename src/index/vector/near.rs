@@ -16,7 +16,7 @@ use super::clustered::ClusteredSegment;
 use super::codes::CodedQuestion;
 use super::scan::Alive;
 use super::search::{Part, Question, Reach};
-use super::window::Window;
+use crate::index::window::Window;
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 use std::cmp::Ordering;

@@ -9,8 +9,8 @@
 
 use super::rows::Rows;
 use super::scan::{Alive, Backend, Scan};
-use super::window::Window;
 use super::{VectorError, search::Question};
+use crate::index::window::Window;
 use half::f16;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;

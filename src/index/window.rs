@@ -11,7 +11,7 @@ use roaring::RoaringBitmap;
 const DENSE_SPREAD: u64 = 64;
 
 /// A bitmap between two bounds.
-pub(super) enum Window {
+pub(in crate::index) enum Window {
     Bits { least: u32, words: Vec<u64> },
     Sparse(RoaringBitmap),
 }
@@ -24,7 +24,7 @@ impl Default for Window {
 
 impl Window {
     /// Lays out `entries` from `least` to `greatest`, for `count` ordinals that will be asked for.
-    pub(super) fn new(entries: &RoaringBitmap, least: u32, greatest: u32, count: usize) -> Self {
+    pub(in crate::index) fn new(entries: &RoaringBitmap, least: u32, greatest: u32, count: usize) -> Self {
         if u64::from(greatest - least) > DENSE_SPREAD * count as u64 {
             let mut within = entries.clone();
             within.remove_range(..least);
@@ -50,7 +50,7 @@ impl Window {
 
     /// Returns whether the bitmap has `ordinal`, which lies within the bounds.
     #[inline]
-    pub(super) fn contains(&self, ordinal: u32) -> bool {
+    pub(in crate::index) fn contains(&self, ordinal: u32) -> bool {
         match self {
             Self::Bits { least, words } => {
                 let at = ordinal - least;
