@@ -43,7 +43,7 @@ pub struct Report {
     pub work: Option<WorkReport>,
     /// Inputs that the memo answered.
     pub cache_hits: u64,
-    /// Bytes that the process caused to be written.
+    /// Bytes that the process gave to the system to write.
     pub written_bytes: u64,
     /// Bytes on the disk at the end.
     pub store_bytes: u64,
