@@ -11,9 +11,10 @@ use proptest::prelude::*;
 use snapshots::CommitId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use tidemill::config::{Backfill, Config, Keep, Retention, SourceConfig};
 use tidemill::embedders::StaticModel;
-use tidemill::engine::{Collection, Stop, Tracker, TrackerOptions, collect, estimate};
+use tidemill::engine::{Collection, Imported, Stop, Tracker, TrackerOptions, collect, estimate, import};
 use tidemill::index::audit::{Audit, audit};
 use tidemill::search::{Request, RevisionError, SearchError, Searcher};
 use tidemill::store::Layout;
@@ -229,6 +230,39 @@ fn a_dropped_snapshot_is_made_again_on_request_only_and_answers_as_before() {
         Picture::of(&searcher, Some(&commit.to_string())).assert_equals(picture, commit);
     }
     assert_eq!(check(&store.layout()).findings, []);
+}
+
+#[test]
+fn a_dropped_snapshot_comes_back_with_its_copy_and_answers_as_before() {
+    let (repository, commits, store, pictures) = tracked(12);
+    let (folder, name) = (tempfile::tempdir().unwrap(), commits[1].to_string());
+    let copy = folder.path().join("copy");
+    let mut export = Command::new(env!("CARGO_BIN_EXE_tidemill"));
+    export.arg("--data").arg(store.layout().root()).args(["snapshots", "export", &name]).arg(&copy);
+    let exported = export.stdout(Stdio::null()).status();
+    assert!(exported.unwrap().success());
+    let config = newest(repository.path(), 4);
+    assert_eq!(collect(&store.layout(), &config, &mut || true).unwrap().dropped, 8);
+    refuses(&store.searcher(), commits[1]);
+
+    let (imported, _) = import(&store.layout(), &copy, None).unwrap();
+    let Imported::Published(published) = imported else { panic!("it was dropped") };
+    assert_eq!((published.version.commit, published.view), (commits[1], None));
+    let searcher = store.searcher();
+    for (number, (commit, picture)) in commits.iter().zip(&pictures).enumerate() {
+        match number {
+            1 | 8.. => Picture::of(&searcher, Some(&commit.to_string())).assert_equals(picture, commit),
+            _ => refuses(&searcher, *commit),
+        }
+    }
+    assert_eq!(check(&store.layout()).findings, []);
+    assert!(matches!(import(&store.layout(), &copy, None).unwrap().0, Imported::Known));
+    // It is a snapshot like any other: the settings drop it again, and its copy brings it back again.
+    drop(searcher);
+    assert_eq!(collect(&store.layout(), &config, &mut || true).unwrap().dropped, 1);
+    refuses(&store.searcher(), commits[1]);
+    assert!(matches!(import(&store.layout(), &copy, None).unwrap().0, Imported::Published(_)));
+    Picture::of(&store.searcher(), Some(&name)).assert_equals(&pictures[1], &commits[1]);
 }
 
 #[test]
