@@ -22,6 +22,7 @@ mod flush;
 
 use super::numbering::TextHashes;
 use super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, text_number, unpack_list, unpack_text};
+use super::seen::head_key;
 use super::tables::{Opened, Table, Tables};
 use super::{CodecError, StoreError, WriteTransaction, codec};
 use dataflows::data::{Card, CardHash, Chunk, ChunkingId, Cleaned, DocumentId, EmbedId, Fingerprint, TextHash};
@@ -227,6 +228,7 @@ impl StoreMemo {
 
     fn knows_text(&self, hash: TextHash) -> bool {
         self.read().find(|generation| &generation.texts, &hash).is_some()
+            || self.0.tables.seen.text(hash).is_some()
             || self.is_stored(&self.0.tables.texts, &hash.to_bytes())
     }
 
@@ -389,11 +391,17 @@ impl Shared {
         };
         let mut hashes = TextHashes::new(tables.text_hashes);
         let wanted = chunks.into_iter().filter(|chunk| only.is_none_or(|number| chunk.text == number));
+        let (mut seen, is_wanted) = (Vec::new(), only.is_none() && tables.seen.is_wanted());
         let chunks = wanted.map(|NumberedChunk { head, text, lines }| {
-            let text = hashes.get(&txn, text)?;
-            Ok(tables.head(&txn, head)?.chunk(text, lines))
+            let (hash, encoded) = (hashes.get(&txn, text)?, tables.heads.value(&txn, head)?);
+            if is_wanted {
+                seen.push(((hash, text), (head_key(encoded), head)));
+            }
+            Ok(tables.decode_head(encoded)?.chunk(hash, lines))
         });
-        chunks.collect::<Result<_, StoreError>>().map(|chunks| Some(Chunked::Chunks(chunks)))
+        let chunks = chunks.collect::<Result<_, StoreError>>()?;
+        tables.seen.note(seen);
+        Ok(Some(Chunked::Chunks(chunks)))
     }
 }
 
@@ -406,7 +414,10 @@ impl Opened {
 
     /// Returns the head of a number.
     pub(super) fn head(&self, txn: &heed::RoTxn<'_>, number: u32) -> Result<Head, StoreError> {
-        let encoded = self.heads.value(txn, number)?;
+        self.decode_head(self.heads.value(txn, number)?)
+    }
+
+    fn decode_head(&self, encoded: &[u8]) -> Result<Head, StoreError> {
         codec::decode(encoded).map_err(|source| self.heads.values.damaged(source))
     }
 }

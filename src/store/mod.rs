@@ -29,6 +29,7 @@ mod memo;
 mod numbering;
 mod packing;
 mod rows;
+mod seen;
 mod state;
 mod sweep;
 mod tables;

@@ -180,7 +180,10 @@ impl Sweep<'_> {
             for key in keys {
                 table.remove(&mut transaction, key)?;
             }
+            self.tables.seen.forget();
             WriteTransaction(transaction, self.tables.clone()).commit()?;
+            // What was read meanwhile may be of the rows that are gone now.
+            self.tables.seen.forget();
             removed += keys.len() as u64;
         }
         Ok(removed)

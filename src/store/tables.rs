@@ -8,6 +8,7 @@
 
 use super::identities::Identities;
 use super::numbering::Numbering;
+use super::seen::Seen;
 use super::{CodecError, StoreError, codec};
 use heed::types::Bytes;
 use heed::{CompactionOption, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
@@ -91,6 +92,8 @@ pub(super) struct Opened {
     pub(super) receipts: Table,
     /// `log` → bytes of the version log in front of the last publish.
     pub(super) marks: Table,
+    /// Numbers that were read lately.
+    pub(super) seen: Seen,
     /// Whether the file ended in front of its last page when it was opened.
     pub(super) was_short: bool,
 }
@@ -202,6 +205,7 @@ impl Opened {
             views: open("views")?,
             receipts: open("receipts")?,
             marks: open("marks")?,
+            seen: Seen::default(),
             was_short,
             env: env.clone(),
         };

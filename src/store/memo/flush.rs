@@ -7,6 +7,7 @@
 
 use super::super::numbering::{next_text, put_texts};
 use super::super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, pack_list, pack_text};
+use super::super::seen::head_key;
 use super::super::{StoreError, codec};
 use super::{Generation, Shared, vector_key};
 use dataflows::data::{ChunkingId, Cleaned, TextHash};
@@ -19,6 +20,7 @@ impl Shared {
     /// Writes a generation, each table in the order of its keys, which spares the database half of its page splits.
     pub(super) fn write_out(&self, generation: &Generation, txn: &mut heed::RwTxn<'_>) -> Result<(), StoreError> {
         let tables = &self.tables;
+        tables.seen.begin();
         let lists = sorted(&generation.chunks);
         let texts = self.write_texts(&lists, &generation.texts, txn)?;
         for (id, cleaned) in sorted(&generation.cleaned) {
@@ -43,8 +45,9 @@ impl Shared {
                         let head = match heads.entry(Head::from(chunk)) {
                             MapEntry::Occupied(known) => *known.get(),
                             MapEntry::Vacant(new) => {
-                                let number = tables.heads.number(txn, &codec::encode(new.key()))?;
-                                *new.insert(number)
+                                let encoded = codec::encode(new.key());
+                                let seen = tables.seen.head(head_key(&encoded));
+                                *new.insert(seen.map_or_else(|| tables.heads.number(txn, &encoded), Ok)?)
                             }
                         };
                         let text = *texts.get(&chunk.text).ok_or_else(|| tables.texts.lost(chunk.text))?;
@@ -87,7 +90,8 @@ impl Shared {
         let others = sorted(texts);
         for hash in in_lists.map(|chunk| chunk.text).chain(others.iter().map(|(hash, _)| **hash)) {
             let MapEntry::Vacant(unknown) = numbers.entry(hash) else { continue };
-            if let Some(number) = tables.text_number(txn, hash)? {
+            let seen = tables.seen.text(hash);
+            if let Some(number) = seen.map_or_else(|| tables.text_number(txn, hash), |number| Ok(Some(number)))? {
                 unknown.insert(number);
             } else if texts.contains_key(&hash) {
                 let count = u32::try_from(new.len()).ok();

@@ -1,0 +1,133 @@
+//! Numbers that were read a moment ago: writing a list need not look up every chunk that an edit left alone.
+//!
+//! In: the texts and heads of lists as they are read, with their numbers. Out: the number of one of them, without the database.
+//!
+//! An edit of one chunk writes the list of its whole document again, and the list that it takes the place of was just read,
+//! since its entries are taken back. Each look-up that this saves would go to a page of its own: in a large database few of
+//! these are near the processor, so what a small commit costs would grow with the store.
+//!
+//! **Invariant:** what is answered here is what the database would answer. Only rows of read transactions come in, which are
+//! committed; a number means one value for ever ([`numbering`](super::numbering)); and a sweep, which alone removes rows,
+//! forgets everything. Memory is bounded, and nothing is kept in a process that writes nothing.
+
+use dataflows::data::{Hasher, TextHash};
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// So many texts, and so many heads, are kept at the least; twice as many at the most, some 5 MB in all.
+const KEPT: usize = if cfg!(test) { 8 } else { 32_768 };
+
+/// What a head is known by here: a hash of all that it says.
+pub(super) type HeadKey = [u64; 2];
+
+/// Returns what an encoded head is known by.
+pub(super) fn head_key(encoded: &[u8]) -> HeadKey {
+    Hasher::new("seen head").part(encoded).finish()
+}
+
+/// Numbers of texts and heads.
+#[derive(Default)]
+pub(super) struct Seen(Mutex<Option<Numbers>>);
+
+#[derive(Default)]
+struct Numbers {
+    texts: Recent<TextHash>,
+    heads: Recent<HeadKey>,
+}
+
+/// What came last, and what came before that.
+struct Recent<K> {
+    newest: FxHashMap<K, u32>,
+    older: FxHashMap<K, u32>,
+}
+
+impl<K> Default for Recent<K> {
+    fn default() -> Self {
+        Self { newest: FxHashMap::default(), older: FxHashMap::default() }
+    }
+}
+
+impl<K: Eq + Hash> Recent<K> {
+    fn put(&mut self, key: K, number: u32) {
+        if self.newest.len() >= KEPT {
+            self.older = mem::take(&mut self.newest);
+        }
+        self.newest.insert(key, number);
+    }
+
+    fn get(&self, key: &K) -> Option<u32> {
+        self.newest.get(key).or_else(|| self.older.get(key)).copied()
+    }
+}
+
+impl Seen {
+    fn lock(&self) -> MutexGuard<'_, Option<Numbers>> {
+        // A pair is put in whole or not at all.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to keep what is read, since this process writes.
+    pub(super) fn begin(&self) {
+        self.lock().get_or_insert_default();
+    }
+
+    /// Returns whether anything is kept.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    /// Takes note of texts and heads that a read transaction found.
+    pub(super) fn note(&self, rows: impl IntoIterator<Item = ((TextHash, u32), (HeadKey, u32))>) {
+        if let Some(numbers) = &mut *self.lock() {
+            for ((text, text_number), (head, head_number)) in rows {
+                numbers.texts.put(text, text_number);
+                numbers.heads.put(head, head_number);
+            }
+        }
+    }
+
+    /// Returns the number of a text, if it was seen.
+    pub(super) fn text(&self, hash: TextHash) -> Option<u32> {
+        self.lock().as_ref()?.texts.get(&hash)
+    }
+
+    /// Returns the number of a head, if it was seen.
+    pub(super) fn head(&self, key: HeadKey) -> Option<u32> {
+        self.lock().as_ref()?.heads.get(&key)
+    }
+
+    /// Forgets everything: rows are about to be removed, or were.
+    pub(super) fn forget(&self) {
+        if let Some(numbers) = &mut *self.lock() {
+            *numbers = Numbers::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_last_is_known_and_no_more_than_twice_as_much_is_kept() {
+        let seen = Seen::default();
+        let row = |n: u32| ((TextHash::of(&n.to_string()), n), (head_key(&n.to_le_bytes()), n + 1));
+        seen.note((0..9).map(row));
+        assert_eq!(seen.text(row(3).0.0), None, "a process that writes nothing keeps nothing");
+        seen.begin();
+        seen.note((0..100).map(row));
+        for n in 0..100 {
+            let ((text, text_number), (head, head_number)) = row(n);
+            let found = (seen.text(text), seen.head(head));
+            match n {
+                92.. => assert_eq!(found, (Some(text_number), Some(head_number))),
+                84.. => {}
+                _ => assert_eq!(found, (None, None), "{n}"),
+            }
+        }
+        seen.forget();
+        assert_eq!((seen.text(row(99).0.0), seen.is_wanted()), (None, true));
+    }
+}
