@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 
 /// How long nothing is under way before upkeep begins.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long it leaves between two steps, for epochs to begin.
+/// How long it leaves between two steps at the least, for epochs to begin; and as long as the step took, so that merges behind
+/// it and searches beside it get half of the time.
 const PAUSE_WHILE_BUSY: Duration = Duration::from_millis(5);
 /// How long upkeep waits after a failure.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
@@ -185,14 +186,18 @@ fn next_epoch(
             Err(RecvTimeoutError::Timeout) if open.lock().epochs > 0 => continue,
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let tended = if Instant::now() < *not_before { Ok(Tended::Idle) } else { writer.tend() };
+        let begun = Instant::now();
+        let is_quiet = || open.lock().epochs == 0;
+        let tended = if begun < *not_before { Ok(Tended::Idle) } else { writer.tend(&is_quiet) };
+        let took = begun.elapsed();
+        tracing::debug!("a step of upkeep took {:.1} ms", took.as_secs_f64() * 1000.0);
         let tended = tended.unwrap_or_else(|error| {
             tracing::warn!("upkeep waits a minute: {error}");
             *not_before = Instant::now() + PAUSE_AFTER_FAILURE;
             Tended::Idle
         });
         match tended {
-            Tended::Busy => pause = PAUSE_WHILE_BUSY,
+            Tended::Busy => pause = took.max(PAUSE_WHILE_BUSY),
             Tended::Idle => {
                 open.lock().is_untidy = false;
                 open.changed.notify_all();

@@ -42,8 +42,9 @@ use rustc_hash::FxHashMap;
 use snapshots::{Archive, Bitmaps, Ordinal, OrdinalCounter, SourceId, VersionId, ViewId};
 use std::time::Instant;
 
-/// Documents that one step of tending moves at the most: they are added in the time that their commit takes.
-const TENDED_AT_ONCE: usize = 128;
+/// Documents that one step of tending moves at the most: adding them takes no longer than their commit does, and both together
+/// less than a publish may wait.
+const TENDED_AT_ONCE: usize = 48;
 /// Entries that one transaction of the catalogue takes at the most.
 const TRANSACTION_ROWS: usize = 8192;
 
@@ -130,12 +131,13 @@ impl IndexWriter {
     }
 
     /// Takes one short step of what keeps searches quick and can wait: what is alive in a head is kept apart from what only the
-    /// past holds, and many vectors are dealt out to lists. No answer changes, of any version.
+    /// past holds, and many vectors are dealt out to lists. No answer changes, of any version. What takes long is left to
+    /// threads, and a step ends early where `go_on` says no.
     ///
     /// # Errors
     /// Where the lexical index fails, or lacks the text of an entry: nothing more can be published then, and the next start goes
     /// on from what was durable.
-    pub fn tend(&mut self) -> Result<Tended, ApplyError> {
+    pub fn tend(&mut self, go_on: &dyn Fn() -> bool) -> Result<Tended, ApplyError> {
         // Until heads are restored, and while a step is written in parts, what they hold would look dead.
         if self.heads.is_empty() || !self.parts.is_empty() {
             return Ok(Tended::Idle);
@@ -145,13 +147,16 @@ impl IndexWriter {
             tracing::warn!("vectors are searched as they lie, and tended again in a minute: {error}");
             Tended::Idle
         });
+        if !go_on() {
+            return Ok(Tended::Busy);
+        }
         let (catalogue, memo) = (&self.catalogue, &self.memo);
         let texts = |ordinal| {
             let (record, card) = catalogue.entry_with_card(ordinal).ok()?;
             Some((memo.text(record.entry.text)?, card.searched_name().into_owned()))
         };
-        let moved = self.lexical.relocate(&hot, TENDED_AT_ONCE, &texts)?;
-        Ok(if moved > 0 { Tended::Busy } else { vectors })
+        let lexical = self.lexical.relocate(&hot, TENDED_AT_ONCE, &texts, go_on)?;
+        Ok(if lexical.goes_on { Tended::Busy } else { vectors })
     }
 
     /// Finishes what runs beside publishing and closes the store's parts.

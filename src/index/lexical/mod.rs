@@ -71,7 +71,7 @@ pub use reader::LexicalReader;
 pub use schema::{TEXT_FIELDS, count_tokens};
 pub use search::LexicalView;
 pub use statistics::LiveStatistics;
-pub use writer::{LexicalWriter, TextsOf, WriterOptions};
+pub use writer::{LexicalWriter, Relocated, TextsOf, WriterOptions};
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,9 @@
 //! **Invariant:** a segment's temperature follows from the entries that it holds and from what is alive, so nothing of it is
 //! on disk. No answer depends on it: it decides where a document lies, and a version finds it anywhere.
 //!
+//! What a large segment holds is read by a thread, and until that is known the segment is neither merged nor a source: reading a
+//! million ordinals would hold up a publish.
+//!
 //! Where living documents are moved once one in five is dead, each death pays for four moves at the most, and what a search of
 //! a head reads is at most a quarter more than what is alive, but for segments that are too small to matter.
 
@@ -34,6 +37,9 @@ const ALIVE: u64 = 4;
 /// Fewer documents are not worth a move: such segments are merged soon.
 const WORTH_A_MOVE: u64 = if cfg!(test) { 8 } else { 256 };
 
+/// Segments of more documents are read beside whoever publishes: those of fewer take a fraction of a millisecond.
+const READ_AT_ONCE: u32 = if cfg!(test) { 32 } else { 16_384 };
+
 /// What is known of the segments, shared by the writer and its merge policy.
 #[derive(Clone, Default)]
 pub(super) struct Temperature(Arc<Mutex<State>>);
@@ -47,6 +53,19 @@ struct State {
     /// The entries that each segment holds; an entry is in one segment only.
     held: FxHashMap<SegmentId, RoaringBitmap>,
 }
+
+/// What is to be done next.
+pub(super) enum Next {
+    /// These documents are to be moved.
+    Move(Move),
+    /// It has to be read what these segments hold.
+    Read(Vec<SegmentMeta>),
+    /// Nothing.
+    Rest,
+}
+
+/// The entries that some segments hold.
+pub(super) type Held = Vec<(SegmentId, RoaringBitmap)>;
 
 /// Documents that are to be moved.
 pub(super) struct Move {
@@ -62,8 +81,8 @@ impl Temperature {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns what is alive, among the entries below `next`, and which of these segments there are; returns the next move
-    /// of at most `limit` documents, from where the fewest are alive.
+    /// Learns what is alive, among the entries below `next`, and which of these segments there are; returns what is next: a
+    /// move of at most `limit` documents, from where the fewest are alive, once all segments are known.
     pub(super) fn tell(
         &self,
         alive: &RoaringBitmap,
@@ -71,12 +90,15 @@ impl Temperature {
         index: &Index,
         segments: &[SegmentMeta],
         limit: usize,
-    ) -> Result<Option<Move>, LexicalError> {
+    ) -> Result<Next, LexicalError> {
         let mut state = self.state();
         state.alive = Some(alive.clone());
         state.told_up_to = next;
         state.held.retain(|id, _| segments.iter().any(|segment| segment.id() == *id));
-        state.read(index, segments)?;
+        let unknown = state.read(index, segments)?;
+        if !unknown.is_empty() {
+            return Ok(Next::Read(unknown));
+        }
         while let Some(from) = state.source(alive) {
             let Some(meta) = segments.iter().find(|segment| segment.id() == from) else { break };
             let held = state.held.entry(from).or_default();
@@ -85,11 +107,18 @@ impl Temperature {
             let found = find(&open(index, meta)?, &wanted)?;
             if !found.is_empty() {
                 let (entries, documents) = found.into_iter().unzip();
-                return Ok(Some(Move { from, entries, documents }));
+                return Ok(Next::Move(Move { from, entries, documents }));
             }
             *held -= wanted;
         }
-        Ok(None)
+        Ok(Next::Rest)
+    }
+
+    /// Learns what was read of segments.
+    ///
+    /// Nothing may have left them meanwhile, other than by a merge.
+    pub(super) fn learn(&self, held: Held) {
+        self.state().held.extend(held);
     }
 
     /// Learns that these entries leave their segments, all or but one.
@@ -101,18 +130,22 @@ impl Temperature {
         }
     }
 
-    /// Groups segments by temperature, hot ones first; where nothing was told they are one group.
+    /// Groups segments by temperature, hot ones first; where nothing was told they are one group. Large ones that are not
+    /// read yet are in none.
     pub(super) fn groups(&self, index: &Index, segments: &[SegmentMeta]) -> [Vec<SegmentMeta>; 3] {
         let mut state = self.state();
         // A segment that cannot be read will be reported by whoever needs what it holds.
         let is_known = state.alive.is_some() && state.read(index, segments).is_ok();
         let mut groups = [Vec::new(), Vec::new(), Vec::new()];
         for segment in segments {
-            let held = state.held.get(&segment.id()).filter(|_| is_known);
-            let group = held.map_or(0, |held| match state.living(held) {
-                0 => 2,
-                living => usize::from(is_mixed(living, held)),
-            });
+            let group = match state.held.get(&segment.id()) {
+                _ if !is_known => 0,
+                None => continue,
+                Some(held) => match state.living(held) {
+                    0 => 2,
+                    living => usize::from(is_mixed(living, held)),
+                },
+            };
             groups[group].push(segment.clone());
         }
         groups
@@ -141,15 +174,25 @@ impl State {
         least.map(|(_, id)| id)
     }
 
-    /// Reads which entries those segments hold that are not known yet.
-    fn read(&mut self, index: &Index, segments: &[SegmentMeta]) -> Result<(), LexicalError> {
+    /// Reads which entries those small segments hold that are not known yet; returns the large ones of which it is not known.
+    fn read(&mut self, index: &Index, segments: &[SegmentMeta]) -> Result<Vec<SegmentMeta>, LexicalError> {
+        let mut large = Vec::new();
         for meta in segments {
-            if let Entry::Vacant(unknown) = self.held.entry(meta.id()) {
-                unknown.insert(held(&open(index, meta)?)?);
+            match self.held.entry(meta.id()) {
+                Entry::Vacant(unknown) if meta.max_doc() <= READ_AT_ONCE => {
+                    unknown.insert(held(&open(index, meta)?)?);
+                }
+                Entry::Vacant(_) => large.push(meta.clone()),
+                Entry::Occupied(_) => {}
             }
         }
-        Ok(())
+        Ok(large)
     }
+}
+
+/// Reads which entries these segments hold.
+pub(super) fn read(index: &Index, segments: &[SegmentMeta]) -> Result<Held, LexicalError> {
+    segments.iter().map(|meta| Ok((meta.id(), held(&open(index, meta)?)?))).collect()
 }
 
 fn open(index: &Index, meta: &SegmentMeta) -> Result<SegmentReader, LexicalError> {

@@ -157,14 +157,23 @@ impl Index {
             .expect("the index holds the version");
     }
 
-    /// Takes one step of moving what is alive; returns how many documents moved.
+    /// Takes one step of moving what is alive, once it is known where it lies; returns how many documents moved.
     fn relocate(&mut self, limit: usize) -> u64 {
         let Self { items, alive, writer, .. } = self;
         let texts = |ordinal: Ordinal| {
             let Item { text, name, .. } = &items[ordinal.get() as usize];
             Some((text.clone(), name.clone()))
         };
-        writer.as_mut().expect("the writer is open").relocate(alive, limit, &texts).expect("it is moved")
+        let writer = writer.as_mut().expect("the writer is open");
+        loop {
+            let Relocated { moved, goes_on } =
+                writer.relocate(alive, limit, &texts, &|| true).expect("what is to be moved is moved");
+            assert!(goes_on || moved == 0, "what was moved may leave more to move");
+            if moved > 0 || !goes_on {
+                return moved;
+            }
+            std::thread::yield_now();
+        }
     }
 
     fn reopen(&mut self) {

@@ -14,15 +14,16 @@ use super::error::LexicalError;
 use super::merging::{ByShare, CLOSING, MAX_DOCUMENTS, STEADY};
 use super::removal;
 use super::schema::{self, Fields, TEXT_FIELDS};
-use super::temperature::{self, ByTemperature, Move, Temperature};
+use super::temperature::{self, ByTemperature, Held, Move, Next, Temperature};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use snapshots::Ordinal;
 use std::fs;
 use std::path::Path;
+use std::thread::JoinHandle;
 use tantivy::directory::MmapDirectory;
-use tantivy::index::{IndexMeta, SegmentId, SegmentReader};
+use tantivy::index::{IndexMeta, SegmentId, SegmentMeta, SegmentReader};
 use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
 use tantivy::{Index, IndexWriter, TantivyDocument, TantivyError};
 
@@ -72,6 +73,17 @@ pub struct LexicalWriter {
     temperature: Temperature,
     /// Whether what killed writers left behind is gone.
     is_swept: bool,
+    /// Reads which entries large segments hold.
+    reading: Option<JoinHandle<Result<Held, LexicalError>>>,
+}
+
+/// What a step of moving documents came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Relocated {
+    /// So many documents were moved.
+    pub moved: u64,
+    /// Whether there may be more to move.
+    pub goes_on: bool,
 }
 
 /// Looks up the text and the name of an entry.
@@ -113,7 +125,7 @@ impl LexicalWriter {
             .build();
         let writer = index.writer_with_options(options).map_err(failed)?;
         let temperature = Temperature::default();
-        let mut writer = Self { writer, fields, next_ordinal, commits: 0, temperature, is_swept: false };
+        let mut writer = Self { writer, fields, next_ordinal, commits: 0, temperature, is_swept: false, reading: None };
         writer.hold_merges(false);
         Ok(writer)
     }
@@ -206,28 +218,50 @@ impl LexicalWriter {
     }
 
     /// Takes one step towards segments that hold what is alive in a head, apart from those that hold the past: moves at most
-    /// `limit` living documents out of the segment where the fewest are alive, and returns how many. None are left to move
-    /// if it returns 0. `alive` is what some head holds; from now on, segments are merged with their like.
+    /// `limit` living documents out of the segment where the fewest are alive. `alive` is what some head holds; from now on,
+    /// segments are merged with their like.
     ///
     /// A moved document is added again and removed from where it was in one commit, so a searcher has it once, here or
     /// there, and what versions answer stays as it is. Nothing may be added that is not committed yet.
     ///
-    /// Takes the time of a commit, and of looking at the ordinals of one segment, beside that of adding the documents.
+    /// Takes the time of a commit, and of looking at the ordinals of one segment, beside that of adding the documents; where
+    /// `go_on` says no before they are added, nothing is moved. What large segments hold is read by a thread, for whose end
+    /// the next steps look.
     ///
     /// # Errors
     /// [`LexicalError::Text`] if `texts` does not know an entry that is to be moved: nothing was moved.
     /// [`LexicalError::Add`] or [`LexicalError::Commit`]: nothing was moved; open the writer again. And where a segment
     /// cannot be read.
-    pub fn relocate(&mut self, alive: &RoaringBitmap, limit: usize, texts: TextsOf<'_>) -> Result<u64, LexicalError> {
+    pub fn relocate(
+        &mut self,
+        alive: &RoaringBitmap,
+        limit: usize,
+        texts: TextsOf<'_>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Relocated, LexicalError> {
+        const LATER: Relocated = Relocated { moved: 0, goes_on: true };
+        if !self.take_read()? {
+            return Ok(LATER);
+        }
         let index = self.writer.index().clone();
         let segments = index.searchable_segment_metas().map_err(|source| LexicalError::Load(Box::new(source)))?;
-        let next = self.temperature.tell(alive, self.next_ordinal, &index, &segments, limit)?;
-        let Some(Move { from, entries, documents: places }) = next else { return Ok(0) };
+        let Move { from, entries, documents: places } =
+            match self.temperature.tell(alive, self.next_ordinal, &index, &segments, limit)? {
+                Next::Move(documents) => documents,
+                Next::Read(unknown) => {
+                    self.begin_to_read(unknown)?;
+                    return Ok(LATER);
+                }
+                Next::Rest => return Ok(Relocated { moved: 0, goes_on: false }),
+            };
         let mut documents = Vec::new();
         for ordinal in entries.iter().map(Ordinal::new) {
             documents.push((ordinal, texts(ordinal).ok_or(LexicalError::Text { ordinal })?));
         }
         self.sweep()?;
+        if !go_on() {
+            return Ok(LATER);
+        }
         // An entry is in one segment. That may be merged meanwhile, into one that is not listed here.
         let mut known: FxHashMap<_, _> = segments.iter().map(|segment| (segment.id(), Vec::new())).collect();
         known.insert(from, places);
@@ -240,7 +274,27 @@ impl LexicalWriter {
         }
         self.temperature.left(&entries, Some(from));
         self.commit(self.next_ordinal)?;
-        Ok(entries.len())
+        Ok(Relocated { moved: entries.len(), goes_on: true })
+    }
+
+    /// Begins to read what segments hold, beside whoever publishes.
+    fn begin_to_read(&mut self, segments: Vec<SegmentMeta>) -> Result<(), LexicalError> {
+        let index = self.writer.index().clone();
+        let thread = std::thread::Builder::new().name("tidemill-words".to_owned());
+        let reading = thread.spawn(move || temperature::read(&index, &segments));
+        self.reading = Some(reading.map_err(|source| LexicalError::Load(Box::new(TantivyError::from(source))))?);
+        Ok(())
+    }
+
+    /// Takes over what was read of segments; returns whether nothing is being read any more.
+    fn take_read(&mut self) -> Result<bool, LexicalError> {
+        let Some(reading) = self.reading.take_if(|reading| reading.is_finished()) else {
+            return Ok(self.reading.is_none());
+        };
+        let panicked = || TantivyError::SystemError("the thread that reads ordinals panicked".to_owned());
+        let held = reading.join().map_err(|_| LexicalError::Load(Box::new(panicked())))?;
+        self.temperature.learn(held?);
+        Ok(true)
     }
 
     /// A removal that was killed in front of its commit left a file that is named by the number of operations so far: the

@@ -172,7 +172,6 @@ impl VectorWriter {
 
     /// Removes a sealed file whose rows that count are in others.
     pub(super) fn remove_file(&self, number: u32) -> Result<(), VectorError> {
-        let path = files::sealed_path(&self.directory, number);
-        fs::remove_file(&path).map_err(VectorError::io("remove", &path))
+        files::remove(&files::sealed_path(&self.directory, number))
     }
 }

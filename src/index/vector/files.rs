@@ -158,6 +158,16 @@ pub(super) fn put_in_place(path: &Path) -> Result<(), VectorError> {
     })
 }
 
+/// Removes what was written beside `path`, which is not wanted any more.
+pub(super) fn remove_beside(path: &Path) -> Result<(), VectorError> {
+    remove(&temporary_path(path))
+}
+
+/// Removes a file.
+pub(super) fn remove(path: &Path) -> Result<(), VectorError> {
+    fs::remove_file(path).map_err(VectorError::io("remove", path))
+}
+
 fn temporary_path(path: &Path) -> PathBuf {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(TEMPORARY);

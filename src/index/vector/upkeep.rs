@@ -3,11 +3,13 @@
 //! In: which ordinals are hot. Out: the same rows in other files, and in segments that cost a search less.
 //!
 //! ```text
+//!  tend ── a plan, and rows in the tail? ──► thread: what the tail holds, as a sealed file under a temporary name
+//!  tend ── ended, and none came since? ────► renamed into place; where some came, it is done again
 //!  tend ── a plan? ──► numbers set aside ──► thread: rows, lists, engines, files under temporary names
-//!  tend ── ended? ───► renamed into place, searched from now on; the old files removed
+//!  tend ── ended? ───► renamed into place, searched from now on ──► thread: the old files and segments are let go
 //! ```
 //!
-//! **Invariant:** the thread reads immutable segments and writes files that nobody looks at, so appending and searching go on;
+//! **Invariant:** the threads read immutable segments and write files that nobody looks at, so appending and searching go on;
 //! what `tend` does itself is a few renames. A crash leaves temporary files, or rows in two files, of which the higher number
 //! counts. Nothing is lost by a failure: the rows are searched where they lie.
 
@@ -27,6 +29,9 @@ use std::time::{Duration, Instant};
 const NICENESS: i32 = 10;
 /// How long nothing is tried after a failure.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
+/// How often rows may come to a tail while it is sealed beside them, before it is sealed in front of them: commits that follow
+/// each other closely must not put upkeep off for ever.
+const MOST_IN_VAIN: u32 = 8;
 
 /// What a step of upkeep left to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,13 +48,24 @@ pub(super) struct Upkeep {
     running: Option<Running>,
     /// After a failure: no plan is made before.
     not_before: Option<Instant>,
+    /// How often a tail was written that had grown meanwhile.
+    in_vain: u32,
 }
 
-/// A rearrangement under way.
+/// Work of a thread, of which at most one runs.
 struct Running {
-    /// The files that are written anew.
-    old: Vec<u32>,
+    work: Work,
     thread: JoinHandle<Result<Vec<Sealed>, VectorError>>,
+}
+
+/// What a thread works on.
+enum Work {
+    /// The tail, which held so many rows, as the sealed file of its number.
+    Tail { rows: usize },
+    /// Files that are written anew.
+    Files(Vec<u32>),
+    /// Files and segments that nobody looks at any more.
+    Gone,
 }
 
 impl Drop for Upkeep {
@@ -94,7 +110,7 @@ impl VectorWriter {
         match &self.upkeep.running {
             Some(running) if !running.thread.is_finished() => return Ok(Tended::Busy),
             Some(_) => {
-                self.finish_upkeep()?;
+                self.end_work()?;
                 return Ok(Tended::Busy);
             }
             None => {}
@@ -107,13 +123,17 @@ impl VectorWriter {
             self.segments.small.iter().fold(RoaringBitmap::new(), |all, part| all | part.bitmap());
         if (&in_tail - hot).len() >= sizes.superfluous(self.held.intersection_len(hot) as usize) as u64 {
             // Most of what it holds died young: it is sorted like the others.
-            self.seal_tail()?;
+            return self.begin_to_seal();
         }
         self.segments.sealed.sort_unstable_by_key(|sealed| sealed.number);
         let tiers: Vec<Tier> = self.segments.sealed.iter().map(|sealed| tier(sealed, hot)).collect();
         let planned = plan(&tiers, sizes);
         if planned.is_empty() {
             return Ok(Tended::Idle);
+        }
+        if self.tail.as_ref().is_some_and(|tail| tail.rows > 0) {
+            // Numbers of files are set aside above that of the tail, which therefore must not count as a tail any more.
+            return self.begin_to_seal();
         }
         let planned: Vec<Sealed> = planned.into_iter().map(|at| self.segments.sealed[at].clone()).collect();
         let job = Job {
@@ -125,9 +145,40 @@ impl VectorWriter {
             hot: hot.clone(),
             number: self.reserve(2)?,
         };
-        let thread = std::thread::Builder::new().name("tidemill-vectors".to_owned()).spawn(move || job.run());
+        let old = planned.iter().map(|sealed| sealed.number).collect();
+        self.begin_work(Work::Files(old), move || job.run())
+    }
+
+    /// Begins to write what the tail holds as a sealed file.
+    fn begin_to_seal(&mut self) -> Result<Tended, VectorError> {
+        if self.upkeep.in_vain >= MOST_IN_VAIN {
+            self.upkeep.in_vain = 0;
+            self.seal_tail()?;
+            return Ok(Tended::Busy);
+        }
+        let (parts, shape, backend) = (self.segments.small.clone(), self.shape, self.segments.backend);
+        let (number, path) = (self.number, files::sealed_path(&self.directory, self.number));
+        let work = Work::Tail { rows: parts.iter().map(|part| part.len()).sum() };
+        self.begin_work(work, move || {
+            let parts: Vec<Rows> = parts.iter().map(|part| part.rows()).collect::<Result<_, _>>()?;
+            let rows = SealedRows::Flat(Rows::merge(shape.components(), &parts));
+            files::write_beside(&path, &format::encode_sealed(shape, &rows))?;
+            Ok(vec![Sealed::new(number, backend, &rows)?])
+        })
+    }
+
+    fn begin_work(
+        &mut self,
+        work: Work,
+        run: impl FnOnce() -> Result<Vec<Sealed>, VectorError> + Send + 'static,
+    ) -> Result<Tended, VectorError> {
+        let thread = std::thread::Builder::new().name("tidemill-vectors".to_owned()).spawn(move || {
+            // Whoever publishes or searches goes first; where the system refuses, they share.
+            let _ = rustix::process::nice(NICENESS);
+            run()
+        });
         let thread = thread.map_err(VectorError::io("start a thread for", &self.directory))?;
-        self.upkeep.running = Some(Running { old: planned.iter().map(|sealed| sealed.number).collect(), thread });
+        self.upkeep.running = Some(Running { work, thread });
         Ok(Tended::Busy)
     }
 
@@ -136,17 +187,59 @@ impl VectorWriter {
     /// # Errors
     /// As [`Self::tend`].
     pub fn finish_upkeep(&mut self) -> Result<(), VectorError> {
-        let Some(Running { old, thread }) = self.upkeep.running.take() else { return Ok(()) };
-        let anew = thread.join().map_err(|_| VectorError::Upkeep { reason: "the thread panicked" })??;
-        for sealed in &anew {
-            files::put_in_place(&files::sealed_path(&self.directory, sealed.number))?;
-        }
-        files::sync_directory(&self.directory)?;
-        self.replace(&old, anew);
-        for number in old {
-            self.remove_file(number)?;
+        // Files that are put in place leave others to be removed.
+        while self.upkeep.running.is_some() {
+            self.end_work()?;
         }
         Ok(())
+    }
+
+    /// Waits for what a thread does, if one runs, and takes over what it made.
+    fn end_work(&mut self) -> Result<(), VectorError> {
+        let Some(Running { work, thread }) = self.upkeep.running.take() else { return Ok(()) };
+        let anew = thread.join().map_err(|_| VectorError::Upkeep { reason: "the thread panicked" })??;
+        match work {
+            Work::Tail { rows } => {
+                let is_whole = self.tail.as_ref().is_some_and(|tail| tail.rows == rows);
+                for sealed in anew {
+                    if is_whole && sealed.number == self.number {
+                        self.upkeep.in_vain = 0;
+                        self.put_sealed(sealed)?;
+                    } else {
+                        self.upkeep.in_vain += 1;
+                        files::remove_beside(&files::sealed_path(&self.directory, sealed.number))?;
+                    }
+                }
+            }
+            Work::Files(old) => {
+                for sealed in &anew {
+                    files::put_in_place(&files::sealed_path(&self.directory, sealed.number))?;
+                }
+                files::sync_directory(&self.directory)?;
+                let is_old = |sealed: &&Sealed| old.contains(&sealed.number);
+                let gone: Vec<Sealed> = self.segments.sealed.iter().filter(is_old).cloned().collect();
+                self.replace(&old, anew);
+                // To give back so much memory and so many pages of files takes longer than a publish should wait.
+                let paths: Vec<PathBuf> =
+                    old.iter().map(|number| files::sealed_path(&self.directory, *number)).collect();
+                self.begin_work(Work::Gone, move || {
+                    drop(gone);
+                    paths.iter().try_for_each(|path| files::remove(path)).map(|()| Vec::new())
+                })?;
+            }
+            Work::Gone => {}
+        }
+        Ok(())
+    }
+
+    /// Waits until no thread writes the file that the tail is to be sealed as; what it wrote is not wanted.
+    pub(super) fn give_up_sealing(&mut self) {
+        if let Some(Running { work: Work::Tail { .. }, .. }) = &self.upkeep.running
+            && let Some(running) = self.upkeep.running.take()
+        {
+            // Whoever seals the tail now writes over what is left of it, or reports why that cannot be done.
+            let _ = running.thread.join();
+        }
     }
 }
 
@@ -161,8 +254,6 @@ fn tier(sealed: &Sealed, hot: &RoaringBitmap) -> Tier {
 impl Job {
     /// Writes the rows anew, cold ones first, and returns their segments.
     fn run(self) -> Result<Vec<Sealed>, VectorError> {
-        // Whoever publishes or searches goes first; where the system refuses, they share.
-        let _ = rustix::process::nice(NICENESS);
         let parts: Vec<Rows> =
             self.old.iter().map(|block| block.rows().map(SealedRows::into_rows)).collect::<Result<_, _>>()?;
         let rows = Rows::merge(self.shape.components(), &parts);

@@ -61,7 +61,7 @@ pub(super) struct Tail {
     file: File,
     /// Where the last whole frame ends.
     bytes: u64,
-    rows: usize,
+    pub(super) rows: usize,
 }
 
 impl VectorWriter {
@@ -262,13 +262,22 @@ impl VectorWriter {
 
     /// Writes `rows` as the sealed file of this number, and begins the next number: its tail holds nothing yet.
     pub(super) fn seal(&mut self, rows: Rows) -> Result<(), VectorError> {
-        let next = self.number.checked_add(1).ok_or_else(|| {
-            VectorError::damaged(files::tail_path(&self.directory, self.number), "no number is left for its successor")
-        })?;
+        self.next_number()?;
+        self.give_up_sealing();
         let rows = SealedRows::Flat(rows);
         let sealed = Sealed::new(self.number, self.segments.backend, &rows)?;
+        files::write_beside(
+            &files::sealed_path(&self.directory, self.number),
+            &format::encode_sealed(self.shape, &rows),
+        )?;
+        self.put_sealed(sealed)
+    }
+
+    /// Puts the sealed file of this number, which was written beside, in place, and begins the next number.
+    pub(super) fn put_sealed(&mut self, sealed: Sealed) -> Result<(), VectorError> {
+        let next = self.next_number()?;
         let path = files::sealed_path(&self.directory, self.number);
-        if let Err(error) = files::write_whole(&path, &format::encode_sealed(self.shape, &rows)) {
+        if let Err(error) = files::put_in_place(&path).and_then(|()| files::sync_directory(&self.directory)) {
             // Renamed but not known to be durable: only reading the directory again tells.
             self.interrupted |= path.exists();
             return Err(error);
@@ -283,6 +292,12 @@ impl VectorWriter {
         self.number = next;
         self.set = self.segments.set();
         Ok(())
+    }
+
+    fn next_number(&self) -> Result<u32, VectorError> {
+        self.number.checked_add(1).ok_or_else(|| {
+            VectorError::damaged(files::tail_path(&self.directory, self.number), "no number is left for its successor")
+        })
     }
 
     /// Sets so many numbers aside for files that are written anew, and returns the first of them: they are above those of all

@@ -178,7 +178,35 @@ fn a_text_that_is_missing_stops_a_move_before_it_begins() {
     head.commit(60, |_| true);
     head.commit(1, |ordinal| ordinal.is_multiple_of(4));
     let alive = head.index.alive.clone();
-    let moved = head.index.writer().relocate(&alive, 9, &|_| None);
+    let moved = loop {
+        let moved = head.index.writer().relocate(&alive, 9, &|_| None, &|| true);
+        if !matches!(moved, Ok(Relocated { goes_on: true, .. })) {
+            break moved;
+        }
+    };
     assert!(matches!(moved, Err(LexicalError::Text { .. })));
     assert_eq!(head.index.writer().held().expect("it is read").len(), 61);
+}
+
+#[test]
+fn a_step_that_is_not_to_go_on_moves_nothing_and_is_taken_later() {
+    let mut head = Head::new();
+    head.commit(60, |_| true);
+    head.commit(1, |ordinal| ordinal.is_multiple_of(4));
+    let Head { index: Index { items, alive, writer, .. }, .. } = &mut head;
+    let writer = writer.as_mut().expect("the writer is open");
+    let texts = |ordinal: Ordinal| {
+        let Item { text, name, .. } = &items[ordinal.get() as usize];
+        Some((text.clone(), name.clone()))
+    };
+    let asked = std::cell::Cell::new(false);
+    let no = || {
+        asked.set(true);
+        false
+    };
+    while !asked.get() {
+        let step = writer.relocate(alive, 9, &texts, &no).expect("nothing goes wrong");
+        assert_eq!(step, Relocated { moved: 0, goes_on: true });
+    }
+    assert_eq!(writer.relocate(alive, 9, &texts, &|| true).expect("it is moved").moved, 9);
 }

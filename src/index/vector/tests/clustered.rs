@@ -137,3 +137,35 @@ fn what_is_alive_in_no_head_lies_apart_from_what_is() {
         check_set(&self::writer(directory.path(), backend).set(), &model, backend);
     }
 }
+
+#[test]
+fn rows_that_come_while_the_tail_is_sealed_stay_and_put_it_off_for_a_while_only() {
+    for backend in backends() {
+        let directory = TempDir::new().unwrap();
+        let mut writer = VectorWriter::open_with(directory.path(), SHAPE, backend, 400).unwrap();
+        let mut model = Model::new();
+        let mut append = |writer: &mut VectorWriter, count: u32| {
+            let first = model.len() as u32;
+            let rows: Vec<_> = (first..first + count).map(|ordinal| (Ordinal::new(ordinal), vector(ordinal))).collect();
+            writer.append(&rows).unwrap();
+            model.extend(rows.into_iter().map(|(ordinal, vector)| (ordinal.get(), vector)));
+        };
+        append(&mut writer, 150);
+        // All of them have died, and one more comes at every step.
+        while writer.segments.sealed.is_empty() {
+            assert_eq!(writer.tend(&RoaringBitmap::new()).unwrap(), Tended::Busy);
+            append(&mut writer, 1);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            assert!(writer.held().len() < 399, "the tail is sealed before it is full");
+        }
+        writer.finish_upkeep().unwrap();
+        check_set(&writer.set(), &model, backend);
+        let names = |directory: &Path| -> Vec<String> {
+            let names = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            names.filter(|name| name.ends_with(".tmp")).collect()
+        };
+        assert_eq!(names(directory.path()), Vec::<String>::new(), "what was written in vain is removed");
+        drop(writer);
+        check_set(&self::writer(directory.path(), backend).set(), &model, backend);
+    }
+}

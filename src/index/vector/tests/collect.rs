@@ -14,7 +14,7 @@ enum Step {
     Refresh,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kill {
     BeforeRenaming,
     BeforeRemoving,
@@ -114,7 +114,7 @@ proptest! {
                 Step::Tend(every, kill) => {
                     let hot: RoaringBitmap = model.keys().copied().filter(|ordinal| ordinal % every == 0).collect();
                     loop {
-                        let before = copy_of(directory);
+                        let before = (kill == Kill::BeforeRemoving).then(|| copy_of(directory));
                         let tended = writer.tend(&hot).unwrap();
                         match kill {
                             Kill::BeforeRenaming => {
@@ -126,13 +126,14 @@ proptest! {
                             Kill::BeforeRemoving => {
                                 writer.finish_upkeep().unwrap();
                                 drop(writer);
-                                put_back(before.path(), directory);
+                                put_back(before.as_ref().unwrap().path(), directory);
                                 reader.refresh().unwrap();
                                 holds(&reader.set(), &model);
                                 writer = self::writer(directory, backend);
                                 break;
                             }
-                            Kill::Not => {}
+                            // The threads of upkeep let others go first: also one that only waits for them.
+                            Kill::Not => std::thread::sleep(std::time::Duration::from_millis(1)),
                         }
                     }
                 }
