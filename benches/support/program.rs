@@ -5,6 +5,7 @@
 
 use super::Repository;
 use serde_json::Value;
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -37,9 +38,26 @@ pub(crate) struct Live {
 impl Live {
     /// Starts a tracker.
     pub(crate) fn start(repository: &Repository, data: &Path) -> Self {
-        let mut child = track(repository, data, &[]).spawn().expect("the program starts");
+        Self::spawn(track(repository, data, &[]))
+    }
+
+    /// Starts a tracker that writes what its publishing thread does to a file.
+    pub(crate) fn start_logged(repository: &Repository, data: &Path, log: &Path) -> Self {
+        let mut command = track(repository, data, &[]);
+        let log = File::create(log).expect("a log can be written");
+        command.env("TIDEMILL_LOG", "warn,tidemill::engine::publisher=debug").env("NO_COLOR", "1").stderr(log);
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child = command.spawn().expect("the program starts");
         let lines = BufReader::new(child.stdout.take().expect("its output is piped"));
         Self { child, lines }
+    }
+
+    /// Starts a tracker with flags of its own.
+    pub(crate) fn start_with(repository: &Repository, data: &Path, flags: &[&str]) -> Self {
+        Self::spawn(track(repository, data, flags))
     }
 
     /// Waits for the next line.

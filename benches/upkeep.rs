@@ -1,0 +1,124 @@
+//! Does what the index does for itself between commits hold up a publish, or a search?
+//!
+//! `TIDEMILL_BENCH_REPO=/path/to/engine.git cargo bench --bench upkeep` makes a store of `TIDEMILL_BENCH_DEAD` (5,000) living
+//! entries, each of which was written anew ten times, without any upkeep; then commits and searches come while a tracker does
+//! it, and as many again when it has nothing left to do. It prints what both took, and the longest step during which the
+//! publishing thread can do nothing else.
+//!
+//! A step begins only while no epoch is under way, and the stages in front of publishing take their time: a publish waits for
+//! what is left of the step then, which is less than the step. Without a repository a small generated one is taken: a smoke
+//! test whose figures mean nothing.
+
+mod support;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+use support::copies::{Corpus, small_commits};
+use support::program::Live;
+use support::questions::questions;
+use support::{Machine, Repository, milliseconds, number, percentile, row};
+use tidemill::search::{Request, Searcher};
+use tidemill::store::Layout;
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// Names every word that a copy gets.
+const SEED: u64 = 1;
+/// How often every entry dies and is written anew.
+const DEATHS: u64 = 10;
+/// Commits beside upkeep, and as many behind it.
+const COMMITS: usize = 20;
+/// Questions drawn from the corpus, beside those that are written down.
+const DRAWN: usize = 80;
+
+fn main() {
+    let folder = tempfile::tempdir().expect("a folder for temporary files can be made");
+    let origin = Repository::for_bench(folder.path());
+    println!("{}", Machine::describe(&origin));
+    upkeep(&origin, folder.path(), number("TIDEMILL_BENCH_DEAD", 5_000));
+}
+
+/// Measures commits and searches that meet the upkeep of a store in which each living entry has ten dead ones, against those
+/// behind it.
+fn upkeep(origin: &Repository, folder: &Path, living: usize) {
+    let (data, path) = (folder.join("untidy"), folder.join("untidy.git"));
+    Corpus::read(origin.path(), SEED).rewrite(living, DEATHS, &path);
+    let repository = Repository::open(&path);
+    // Ended when the last line is there, as by somebody who stops the tracker: what can wait is left to do.
+    let mut loads = Live::start_with(&repository, &data, &["--backfill", "all"]);
+    while loads.next()["commit"].as_str() != Some(repository.head()) {}
+    // Killed, when it is dropped.
+    drop(loads);
+    let commits = small_commits(&path, 2 * COMMITS + 1);
+    let (first, commits) = commits.split_first().expect("commits were made");
+    let (log, asked) = (folder.join("log"), questions(&path, DRAWN));
+    repository.move_head(first);
+    let mut live = Live::start_logged(&repository, &data, &log);
+    live.next();
+    let beside = met(&repository, &mut live, &data, &asked, &commits[..COMMITS]);
+    // Until nothing more is done.
+    let mut known = 0;
+    while steps_of(&log).len() > std::mem::replace(&mut known, steps_of(&log).len()) {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let behind = met(&repository, &mut live, &data, &asked, &commits[COMMITS..]);
+    live.end();
+    let mut steps: Vec<f64> = steps_of(&log).into_iter().filter(|step| *step >= 1.0).collect();
+    println!(
+        "\nupkeep of a store of {living} living entries and ten dead ones for each\n\n| what | figure |\n|---|---|"
+    );
+    row(
+        &format!("the longest of {} steps of a millisecond and more (reach ≤ 20 ms)", steps.len()),
+        format!("{:.1} ms; {}", steps.iter().copied().fold(0.0, f64::max), latency(&mut steps)),
+    );
+    let [(mut publishes, mut searches), (mut later, mut quiet)] = [beside, behind];
+    let figure = format!("{} against {}", latency(&mut publishes), latency(&mut later));
+    row(&format!("from the ref to the line, {COMMITS} commits beside upkeep against as many behind it"), figure);
+    let figure = format!("{} against {}", latency(&mut searches), latency(&mut quiet));
+    row("hybrid search meanwhile, against behind it", figure);
+}
+
+/// Returns what commits and searches take while both come.
+fn met(
+    repository: &Repository,
+    live: &mut Live,
+    data: &Path,
+    asked: &[String],
+    commits: &[String],
+) -> (Vec<f64>, Vec<f64>) {
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let searches = scope.spawn(|| {
+            let searcher = Searcher::open(&Layout::new(data)).expect("the store can be read");
+            let mut times = Vec::new();
+            for question in asked.iter().cycle().take_while(|_| !ends.load(Relaxed)) {
+                let answer = searcher.search(&Request::new(question)).expect("the question can be answered");
+                times.push(answer.took.as_secs_f64() * 1000.0);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            times
+        });
+        let publishes = commits.iter().map(|commit| {
+            std::thread::sleep(Duration::from_millis(150));
+            let written = repository.move_head(commit);
+            while live.next()["commit"].as_str() != Some(commit) {}
+            milliseconds(written)
+        });
+        let publishes = publishes.collect();
+        ends.store(true, Relaxed);
+        (publishes, searches.join().expect("searches go on"))
+    })
+}
+
+/// Returns the milliseconds of each step of upkeep that a log tells of.
+fn steps_of(log: &Path) -> Vec<f64> {
+    let log = std::fs::read_to_string(log).unwrap_or_default();
+    let steps = log.lines().filter_map(|line| line.split_once("a step of upkeep took ")?.1.strip_suffix(" ms"));
+    steps.filter_map(|step| step.parse().ok()).collect()
+}
+
+fn latency(figures: &mut [f64]) -> String {
+    format!("p50 {:.2} ms, p99 {:.2} ms", percentile(figures, 0.5), percentile(figures, 0.99))
+}
