@@ -262,7 +262,7 @@ fn a_dropped_snapshot_comes_back_with_its_copy_and_answers_as_before() {
     assert_eq!(collect(&store.layout(), &config, &mut || true).unwrap().dropped, 1);
     refuses(&store.searcher(), commits[1]);
     assert!(matches!(import(&store.layout(), &copy, None).unwrap().0, Imported::Published(_)));
-    Picture::of(&store.searcher(), Some(&name)).assert_equals(&pictures[1], &commits[1]);
+    Picture::of(&store.searcher(), Some(&name)).assert_equals(&pictures[1], commits[1]);
 }
 
 #[test]
