@@ -27,9 +27,12 @@ const EXHAUSTIVE_ROWS: u64 = 131_072;
 /// The codes of one in so many of the living rows are read where lists are chosen (`docs/benchmarks.md`, a million entries).
 const SHARE: u64 = 4;
 /// So many rows are looked at for each of k (`docs/decisions/0017-short-codes.md`).
-const ROWS_FOR_EACH: usize = 16;
+const ROWS_FOR_EACH: usize = 8;
 /// So many rows are looked at for any k.
 const FEWEST_ROWS: usize = 1024;
+/// So many lists are visited by nearness, so that it is soon known what is not worth keeping; the others as they lie in memory,
+/// which is what reading codes waits for.
+const NEAREST_FIRST: usize = 64;
 /// Where at most one in so many rows of a segment is dead, all of them count when lists are chosen.
 const NEARLY_ALL: u64 = 16;
 
@@ -56,6 +59,8 @@ impl Met<'_> {
 /// A list that is visited.
 struct Visit<'a, 'm> {
     met: &'m Met<'a>,
+    /// The place of `met` among others.
+    at: usize,
     list: u32,
     /// The inner product of the list's centre with the question.
     nearness: f32,
@@ -102,7 +107,7 @@ pub(super) fn parts_of<'a>(
     Ok((parts.collect(), false))
 }
 
-/// Returns the lists nearest to the question, the nearest first, that hold `wanted` living rows together.
+/// Returns the lists nearest to the question that hold `wanted` living rows together.
 fn nearest<'a, 'm>(met: &'m [Met<'a>], question: &Question, wanted: u64) -> Result<Vec<Visit<'a, 'm>>, VectorError> {
     let nearest = |(at, met): (usize, &Met<'_>)| -> Result<Vec<(f32, usize, u32)>, VectorError> {
         let lists = met.segment.nearest_lists(question)?;
@@ -118,7 +123,10 @@ fn nearest<'a, 'm>(met: &'m [Met<'a>], question: &Question, wanted: u64) -> Resu
         }
         let met = &met[at];
         seen += met.living_in(list);
-        visits.push(Visit { met, list, nearness });
+        visits.push(Visit { met, at, list, nearness });
+    }
+    if let Some(others) = visits.get_mut(NEAREST_FIRST..) {
+        others.sort_unstable_by_key(|visit| (visit.at, visit.list));
     }
     Ok(visits)
 }
@@ -177,7 +185,7 @@ impl Shortlist {
 fn candidates(visits: &[Visit<'_, '_>], question: &Question, limit: usize) -> Vec<Candidate> {
     let coded = CodedQuestion::new(question);
     let threads = rayon::current_num_threads();
-    // Dealt out in turn, so that each thread meets near lists first and knows soon what is not worth keeping.
+    // Dealt out in turn, so that each thread meets near lists first.
     let shortlist = |thread: usize| {
         let mut best = Shortlist::new(limit);
         for (number, visit) in visits.iter().enumerate().skip(thread).step_by(threads) {
