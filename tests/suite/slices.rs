@@ -101,3 +101,31 @@ fn a_first_load_that_is_killed_between_slices_shows_nothing_and_heals() {
     assert!(words < entries / 8, "the words of {words} entries were left behind by {ends_inside} ends, of {entries}");
     assert_eq!(versions("cut"), expected);
 }
+
+#[test]
+fn parts_of_very_many_entries_are_one_step_too() {
+    let program = Program::new();
+    let trace = program.folder().join("steady.tmtrace");
+    generate(&trace, Scenario::Steady, Settings { files: 1_800, epochs: 3, seed: 11 }).unwrap();
+    let replay = ["replay", trace.to_str().unwrap(), "--json", "--check-work", "off", "--slice"];
+    // Parts of more entries than one transaction takes.
+    for (slice, store) in [("100000", "whole"), ("950", "cut")] {
+        program.json(&[&replay[..], &[slice, "--store", store]].concat());
+    }
+    let [whole, cut] = ["whole", "cut"].map(|store| {
+        let versions = program.json(&["snapshots", "--json", "--data", store]).into_iter();
+        let versions: Vec<_> = versions
+            .map(|line| ["commit", "digest", "live_entries", "inserted", "retracted"].map(|key| line[key].clone()))
+            .collect();
+        let ask = |question: &str| {
+            let answer = program.json(&["search", question, "--json", "-k", "20", "--data", store]).remove(0);
+            answer["hits"].as_array().unwrap().clone()
+        };
+        let verified = program.run(&["snapshots", "verify", "--data", store]);
+        assert_eq!(verified.status, Some(0), "{}{}", verified.out, verified.err);
+        (versions, ask("the state of a buffer"), ask("fn update"))
+    });
+    assert_eq!(whole.0.len(), 3);
+    assert!(!whole.1.is_empty() && !whole.2.is_empty());
+    assert_eq!(whole, cut);
+}
