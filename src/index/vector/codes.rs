@@ -1,7 +1,7 @@
 //! A short code for each row of a clustered segment: what a search reads of most rows that it looks at.
 //!
-//! In: rows in lists, with the lists' centres. Out: for a question, an estimate of each row's inner product, in a few
-//! nanoseconds and without touching the row.
+//! In: rows in lists, with the lists' centres. Out: for a question, an estimate of each row's inner product, without
+//! touching the row.
 //!
 //! **Invariant:** codes follow from rows and centres alone, by the same arithmetic on every machine, so they are made
 //! when a segment is and stand in no file. An estimate only says which rows are worth a look; scores never come from here.
@@ -94,18 +94,16 @@ impl CodedQuestion {
         Self(rotated.chunks_exact(8).map(table).collect())
     }
 
-    /// Returns the product with the signs of a code: four sums, so that one addition need not wait for the last.
+    /// Returns the product with the signs of a code, which has a multiple of four bytes: four sums, so that one addition need
+    /// not wait for the last.
     fn product(&self, signs: &[u8]) -> f32 {
         let mut sums = [0.0_f32; 4];
-        let (tables, signs) = (self.0.chunks_exact(4), signs.chunks_exact(4));
-        let rest: f32 =
-            tables.remainder().iter().zip(signs.remainder()).map(|(table, &byte)| table[byte as usize]).sum();
-        for (tables, bytes) in tables.zip(signs) {
+        for (tables, bytes) in self.0.chunks_exact(4).zip(signs.chunks_exact(4)) {
             for (sum, (table, &byte)) in sums.iter_mut().zip(tables.iter().zip(bytes)) {
                 *sum += table[byte as usize];
             }
         }
-        sums.iter().sum::<f32>() + rest
+        sums.iter().sum()
     }
 }
 

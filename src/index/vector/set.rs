@@ -39,8 +39,7 @@ impl VectorSet {
     ///
     /// Exact with [`Reach::All`], and with [`Reach::Near`] as long as no large segment holds many of `entries`; the answer
     /// says which it was. `entries` is a version's bitmap, and-ed with a filter where there is one; entries without a
-    /// vector are passed over. `question` need not have length 1. Takes some 10 ns a row whose code is
-    /// read, and some 100 ns a row that is looked at.
+    /// vector are passed over. `question` need not have length 1.
     ///
     /// # Errors
     /// When the question is zero, not finite or of another dimension, or the engine refuses.
