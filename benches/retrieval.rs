@@ -18,10 +18,10 @@ use snapshots::{Archive, Ordinal, VersionId};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use support::copies::{Corpus, small_commits};
+use support::copies::{Corpus, DEATHS, SEED, small_commits};
 use support::program::{Live, run, track};
-use support::questions::questions;
-use support::{Machine, Repository, median, milliseconds, number, percentile, row};
+use support::questions::{DRAWN, questions};
+use support::{Machine, Repository, latency, median, milliseconds, number, row};
 use tidemill::embedders::StaticModel;
 use tidemill::index::vector::Reach;
 use tidemill::index::{IndexReader, IndexView};
@@ -31,20 +31,14 @@ use tidemill::store::Layout;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Names every word that a copy gets.
-const SEED: u64 = 1;
 /// Small commits behind the first load.
 const COMMITS: usize = 20;
-/// Questions drawn from the corpus, beside those that are written down.
-const DRAWN: usize = 80;
 /// How often every question is asked.
 const ROUNDS: usize = 3;
 /// Shares of the entries that filters let pass.
 const SHARES: [f64; 4] = [0.5, 0.1, 0.01, 0.001];
 /// Hits that are compared with the exact ones.
 const K: usize = 10;
-/// How often every entry of the last part dies and is written anew.
-const DEATHS: u64 = 10;
 /// The store that a child of this process asks.
 const CHILD: &str = "TIDEMILL_BENCH_READER";
 
@@ -397,7 +391,3 @@ fn beside(left: Way<'_>, right: Way<'_>, asked: &[String]) -> String {
 
 /// A store, and what is made of a question.
 type Way<'a> = (&'a Searcher, &'a dyn Fn(&String) -> Request);
-
-fn latency(figures: &mut [f64]) -> String {
-    format!("p50 {:.2} ms, p99 {:.2} ms", percentile(figures, 0.5), percentile(figures, 0.99))
-}

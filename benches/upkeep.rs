@@ -14,24 +14,18 @@ mod support;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use support::copies::{Corpus, small_commits};
+use support::copies::{Corpus, DEATHS, SEED, small_commits};
 use support::program::Live;
-use support::questions::questions;
-use support::{Machine, Repository, milliseconds, number, percentile, row};
+use support::questions::{DRAWN, questions};
+use support::{Machine, Repository, latency, milliseconds, number, row};
 use tidemill::search::{Request, Searcher};
 use tidemill::store::Layout;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Names every word that a copy gets.
-const SEED: u64 = 1;
-/// How often every entry dies and is written anew.
-const DEATHS: u64 = 10;
 /// Commits beside upkeep, and as many behind it.
 const COMMITS: usize = 20;
-/// Questions drawn from the corpus, beside those that are written down.
-const DRAWN: usize = 80;
 
 fn main() {
     let folder = tempfile::tempdir().expect("a folder for temporary files can be made");
@@ -117,8 +111,4 @@ fn steps_of(log: &Path) -> Vec<f64> {
     let log = std::fs::read_to_string(log).unwrap_or_default();
     let steps = log.lines().filter_map(|line| line.split_once("a step of upkeep took ")?.1.strip_suffix(" ms"));
     steps.filter_map(|step| step.parse().ok()).collect()
-}
-
-fn latency(figures: &mut [f64]) -> String {
-    format!("p50 {:.2} ms, p99 {:.2} ms", percentile(figures, 0.5), percentile(figures, 0.99))
 }

@@ -18,6 +18,10 @@ use dataflows::rules::Rules;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+/// The seed that benches take: it names every word that a copy gets.
+pub(crate) const SEED: u64 = 1;
+/// How often every entry dies and is written anew in a corpus with ten dead entries for each living one.
+pub(crate) const DEATHS: u64 = 10;
 /// Words of so many letters or more are changed.
 const MIN_LETTERS: usize = 4;
 /// Of a hundred words, how many are swapped, and how many get a syllable.

@@ -118,6 +118,11 @@ pub(crate) fn percentile(figures: &mut [f64], share: f64) -> f64 {
     figures[((figures.len() - 1) as f64 * share).round() as usize]
 }
 
+/// Returns the median and the tail of some milliseconds, in words.
+pub(crate) fn latency(figures: &mut [f64]) -> String {
+    format!("p50 {:.2} ms, p99 {:.2} ms", percentile(figures, 0.5), percentile(figures, 0.99))
+}
+
 /// Returns a figure of a process in MB, from the kernel: `VmRSS`, `RssAnon`, `VmHWM`.
 pub(crate) fn memory_megabytes(process: u32, name: &str) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();

@@ -27,6 +27,9 @@ pub(crate) const QUESTIONS: [&str; 20] = [
     "World::spawn",
 ];
 
+/// Questions that benches draw from the corpus, beside [`QUESTIONS`].
+pub(crate) const DRAWN: usize = 80;
+
 /// Returns [`QUESTIONS`] and up to `more` sentences of documentation, from files that lie far from each other.
 pub(crate) fn questions(repository: &Path, more: usize) -> Vec<String> {
     let files = head_files(repository);

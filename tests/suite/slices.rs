@@ -52,6 +52,14 @@ fn bytes_in(folder: &Path) -> u64 {
     files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
 }
 
+/// Returns what a store says of each of its versions, but for times.
+fn versions(program: &Program, store: &str) -> Vec<[serde_json::Value; 5]> {
+    let lines = program.json(&["snapshots", "--json", "--data", store]).into_iter();
+    lines
+        .map(|line| ["commit", "digest", "live_entries", "inserted", "retracted"].map(|key| line[key].clone()))
+        .collect()
+}
+
 #[test]
 fn a_first_load_that_is_killed_between_slices_shows_nothing_and_heals() {
     let program = Program::new();
@@ -60,13 +68,7 @@ fn a_first_load_that_is_killed_between_slices_shows_nothing_and_heals() {
     let replay = ["replay", trace.to_str().unwrap(), "--json", "--check-work", "off", "--slice"];
     let whole = program.json(&[&replay[..], &["100000", "--store", "whole"]].concat()).remove(0);
     let list = |store: &str| program.run(&["snapshots", "--json", "--data", store]);
-    let versions = |store: &str| -> Vec<_> {
-        let lines = program.json(&["snapshots", "--json", "--data", store]);
-        lines
-            .into_iter()
-            .map(|line| ["commit", "digest", "live_entries", "inserted"].map(|key| line[key].clone()))
-            .collect()
-    };
+    let versions = |store: &str| versions(&program, store);
     let expected = versions("whole");
     assert_eq!(expected.len(), 3);
     let vectors = program.folder().join("cut/vectors");
@@ -113,10 +115,7 @@ fn parts_of_very_many_entries_are_one_step_too() {
         program.json(&[&replay[..], &[slice, "--store", store]].concat());
     }
     let [whole, cut] = ["whole", "cut"].map(|store| {
-        let versions = program.json(&["snapshots", "--json", "--data", store]).into_iter();
-        let versions: Vec<_> = versions
-            .map(|line| ["commit", "digest", "live_entries", "inserted", "retracted"].map(|key| line[key].clone()))
-            .collect();
+        let versions = versions(&program, store);
         let ask = |question: &str| {
             let answer = program.json(&["search", question, "--json", "-k", "20", "--data", store]).remove(0);
             answer["hits"].as_array().unwrap().clone()
