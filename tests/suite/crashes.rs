@@ -1,85 +1,25 @@
-//! *A crash loses nothing, at whichever write it comes*: the program is ended in front of its n-th write, sync, rename or removal, for n
-//! from the first to the last, or told that the disk is full at its n-th call that only files get; what was published answers
-//! as it did, and the next start ends where an undisturbed one does.
+//! *A crash loses nothing, at whichever write it comes*: the program is ended in front of a write, sync, rename or removal, or told that
+//! the disk is full, for each of them in turn; what was published answers as it did, and the next start ends where an undisturbed
+//! one does.
 //!
-//! `strace` counts the calls of each thread and disturbs one of them. Where it is missing or may not trace, the tests say so and
-//! look at nothing; the gate installs it.
+//! Where `strace` is missing or may not trace, the tests say so and look at nothing; the gate installs it. No full disk stops the
+//! `write` by which threads wake each other, so of these only those to the version log are told of one.
 
-use crate::support::{Picture, Repository, Store, git, tree};
+use crate::support::{Fault, Picture, Repository, Store, can_trace, git, stride, tree};
 use dataflows::embed::Embedder;
 use snapshots::CommitId;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
+use tempfile::TempDir;
 use tidemill::config::Backfill;
 use tidemill::embedders::StaticModel;
 use tidemill::index::audit::audit;
 use tidemill::search::Searcher;
 use tidemill::store::Layout;
 
-/// Whatever changes a file or a folder, or makes a change durable.
-const WRITES: &str =
-    "write,pwrite64,writev,pwritev,fsync,fdatasync,msync,rename,renameat,renameat2,unlink,unlinkat,ftruncate";
-/// Those of them that are only ever made on files: threads wake each other by `write`, which no full disk stops.
-const WRITES_TO_DISK: &str = "pwrite64,pwritev,fsync,fdatasync,msync,rename,renameat,renameat2,ftruncate";
-/// Every so-manieth write is tried; every one with `TIDEMILL_HEAVY=1`.
-const STRIDE: usize = 4;
-/// Seconds after which a run is taken for one that hangs.
-const PATIENCE: &str = "60";
-/// No thread writes more often than this in what is run here.
-const MOST_WRITES: usize = 3000;
-
-/// What happens to the n-th write.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fault {
-    Killed,
-    DiskFull,
-}
-
-impl Fault {
-    /// Runs the program under it.
-    fn run(self, number: usize, arguments: &[&str], folder: &Path) -> Output {
-        let (calls, what) = match self {
-            Self::Killed => (WRITES, "signal=KILL"),
-            Self::DiskFull => (WRITES_TO_DISK, "error=ENOSPC"),
-        };
-        Command::new("timeout")
-            .args(["--kill-after=5", PATIENCE, "strace"])
-            .args(["-f", "-qq", "-o", "/dev/null", "-e"])
-            .arg(format!("trace={calls}"))
-            .arg("-e")
-            .arg(format!("inject={calls}:{what}:when={number}"))
-            .arg(env!("CARGO_BIN_EXE_tidemill"))
-            .args(arguments)
-            .current_dir(folder)
-            .env_remove("TIDEMILL_DATA")
-            .output()
-            .unwrap()
-    }
-}
-
-/// Whether strace is there and may do its work.
-fn can_trace() -> bool {
-    let traced = Command::new("strace")
-        .args([
-            "-f",
-            "-qq",
-            "-o",
-            "/dev/null",
-            "-e",
-            "trace=write",
-            "-e",
-            "inject=write:error=ENOSPC:when=1",
-            "echo",
-            "tide",
-        ])
-        .output();
-    let able = traced.is_ok_and(|output| output.stdout.is_empty());
-    if !able {
-        eprintln!("strace is missing or may not trace: crash points are not looked at");
-    }
-    able
-}
+/// The store's folder, in the folder where the program runs.
+const STORE: &str = "store";
 
 fn copy(from: &Path, to: &Path) {
     let status = Command::new("cp").args(["-a", "--sparse=always"]).arg(from).arg(to).status().unwrap();
@@ -135,74 +75,53 @@ impl World {
     }
 }
 
-/// Disturbs every so-manieth write of a command on a copy of `store`, until one run is left undisturbed.
-fn disturb(
-    world: &World,
-    store: &Path,
-    fault: Fault,
-    arguments: &dyn Fn(&str) -> Vec<String>,
-    settled: &dyn Fn(&Layout, &str),
-) -> usize {
-    let heavy = std::env::var_os("TIDEMILL_HEAVY").is_some_and(|value| value == "1");
-    for (disturbed, number) in (1..MOST_WRITES).step_by(if heavy { 1 } else { STRIDE }).enumerate() {
+/// Disturbs every so-manieth write of a command on a copy of `store`; returns how many runs did not end well.
+fn disturb(world: &World, store: &Path, fault: Fault, arguments: &[&str], settled: &dyn Fn(&Layout, &str)) -> usize {
+    let copied = || {
         let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("store");
-        copy(store, &data);
-        let layout = Layout::new(&data);
-        let arguments = arguments(data.to_str().unwrap());
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        assert_eq!(arguments[0], "--data", "is_beyond names another store there");
-        let output = fault.run(number, &arguments, folder.path());
+        copy(store, &folder.path().join(STORE));
+        folder
+    };
+    let places = fault.places(arguments, &Path::new(STORE).join("versions/versions.log"), &copied);
+    let mut ended = 0;
+    for place in places.iter().step_by(stride()) {
+        let folder = copied();
+        let layout = Layout::new(folder.path().join(STORE));
+        let output = fault.run(place, arguments, folder.path());
+        ended += usize::from(!output.status.success());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let context = format!("{fault:?} at write {number} of {arguments:?}: {said}");
+        let context = format!("{fault:?} at {place:?} of {arguments:?}: {said}");
         assert!(!said.contains("panicked"), "{context}");
         assert_ne!(output.status.code(), Some(124), "{context}: it hangs");
         world.look(&layout, &context);
-        let again =
-            Command::new(env!("CARGO_BIN_EXE_tidemill")).args(&arguments).current_dir(folder.path()).output().unwrap();
+        let again = run(arguments, folder.path());
         assert!(again.status.success(), "{context}; then: {}", String::from_utf8_lossy(&again.stderr));
         settled(&layout, &context);
         world.is_sound(&layout, &context);
-        if output.status.success() && is_beyond(fault, store, number, &arguments) {
-            return disturbed;
-        }
     }
-    panic!("{arguments:?} writes without end", arguments = arguments("STORE"));
+    eprintln!("{fault:?}: {} places, of which every {}th was tried; {ended} runs ended there", places.len(), stride());
+    ended
 }
 
-/// Whether no thread comes to an n-th write, so that nothing was disturbed; a write that fails may end nothing.
-fn is_beyond(fault: Fault, store: &Path, number: usize, arguments: &[&str]) -> bool {
-    if fault == Fault::Killed {
-        return true;
-    }
+fn run(arguments: &[&str], folder: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidemill"));
+    command.args(arguments).current_dir(folder).env_remove("TIDEMILL_DATA").output().unwrap()
+}
+
+/// Returns the command that brings a store, `STORE` in the folder where it runs, up to the head.
+fn track(world: &World) -> [&str; 9] {
+    ["--data", STORE, "track", world.repository.name(), "--once", "--name", "engine", "--backfill", "5"]
+}
+
+/// Returns a folder with a store that has the first commits.
+fn half_tracked(world: &World) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("store");
-    copy(store, &data);
-    let mut arguments = arguments.to_vec();
-    arguments[1] = data.to_str().unwrap();
-    Fault::Killed.run(number, &arguments, folder.path()).status.success()
-}
-
-fn track(world: &World) -> impl Fn(&str) -> Vec<String> {
-    let repository = world.repository.name().to_owned();
-    move |data| {
-        ["--data", data, "track", &repository, "--once", "--name", "engine", "--backfill", "5"]
-            .map(str::to_owned)
-            .to_vec()
-    }
-}
-
-/// Returns a store that has the first commits, in a folder of its own.
-fn half_tracked(world: &World) -> Store {
-    let store = Store::new();
-    let data = store.layout().root().to_str().unwrap().to_owned();
     let head = *world.line.last().unwrap();
     world.repository.point("refs/heads/main", world.line[2]);
-    let arguments = track(world)(&data);
-    let run = Command::new(env!("CARGO_BIN_EXE_tidemill")).args(&arguments).output().unwrap();
+    let run = run(&track(world), folder.path());
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     world.repository.point("refs/heads/main", head);
-    store
+    folder
 }
 
 fn tracking(fault: Fault) {
@@ -210,11 +129,11 @@ fn tracking(fault: Fault) {
         return;
     }
     let world = World::new();
-    let store = half_tracked(&world);
+    let folder = half_tracked(&world);
     let all = world.line.len();
     let settled = |layout: &Layout, context: &str| assert_eq!(world.look(layout, context), all, "{context}");
-    let disturbed = disturb(&world, store.layout().root(), fault, &track(&world), &settled);
-    assert!(disturbed >= 3, "{disturbed} runs were disturbed");
+    let ended = disturb(&world, &folder.path().join(STORE), fault, &track(&world), &settled);
+    assert!(ended >= 5, "{ended} runs ended there");
 }
 
 #[test]
@@ -232,20 +151,17 @@ fn collecting(fault: Fault) {
         return;
     }
     let world = World::new();
-    let store = half_tracked(&world);
-    let data = store.layout().root().to_str().unwrap().to_owned();
-    let run = Command::new(env!("CARGO_BIN_EXE_tidemill")).args(track(&world)(&data)).output().unwrap();
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    let folder = tempfile::tempdir().unwrap();
+    let folder = half_tracked(&world);
+    let tracked = run(&track(&world), folder.path());
+    assert!(tracked.status.success(), "{}", String::from_utf8_lossy(&tracked.stderr));
     let settings = folder.path().join("tidemill.toml");
     let text =
         format!("[retention]\nnewest = 2\n[[source]]\npath = \"{}\"\nname = \"engine\"\n", world.repository.name());
     fs::write(&settings, text).unwrap();
-    let settings = settings.to_str().unwrap().to_owned();
-    let collect = |data: &str| ["--data", data, "--config", &settings, "snapshots", "gc"].map(str::to_owned).to_vec();
+    let collect = ["--data", STORE, "--config", settings.to_str().unwrap(), "snapshots", "gc"];
     let settled = |layout: &Layout, context: &str| assert_eq!(world.look(layout, context), 2, "{context}");
-    let disturbed = disturb(&world, store.layout().root(), fault, &collect, &settled);
-    assert!(disturbed >= 2, "{disturbed} runs were disturbed");
+    let ended = disturb(&world, &folder.path().join(STORE), fault, &collect, &settled);
+    assert!(ended >= 5, "{ended} runs ended there");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! **Invariant:** nothing here depends on the machine, the clock or the git configuration: identities, dates and seeds
 //! are fixed, and every test has folders of its own.
 
+mod fault;
 mod folder;
 mod history;
 mod picture;
@@ -11,6 +12,7 @@ mod program;
 mod repository;
 mod store;
 
+pub(crate) use fault::{Fault, can_trace, stride};
 pub(crate) use folder::Folder;
 pub(crate) use history::{History, Step, steps};
 pub(crate) use picture::{Picture, entries};
