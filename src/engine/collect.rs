@@ -87,7 +87,7 @@ pub fn estimate(layout: &Layout, config: &Config) -> Result<Collection, EngineEr
 /// # Errors
 /// Where a tracker writes to the store, a part of it is damaged, or the disk refuses.
 pub fn collect(layout: &Layout, config: &Config, go_on: &mut dyn FnMut() -> bool) -> Result<Collection, EngineError> {
-    layout.check()?;
+    layout.check_for_writer()?;
     let rules = load_rules(config.rules.as_deref())?;
     let OpenStore { lock: _lock, database, memo, mut archive, mut lexical, mut vectors, .. } =
         OpenStore::open(layout, &StaticModel::new()).map_err(|error| match error {

@@ -118,7 +118,7 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn entry_ordinal(&self, id: EntryId) -> Result<Option<Ordinal>, StoreError> {
-        self.tables.entry_ids.get(&*self.tables.read()?, id)
+        Ok(self.tables.entry_ids.get(&*self.tables.read()?, id.to_bytes())?.map(Ordinal::new))
     }
 
     /// Returns the ordinals of many entries, in one look at the database.
@@ -127,7 +127,7 @@ impl Catalogue {
     /// Where the database fails.
     pub fn entry_ordinals(&self, ids: impl Iterator<Item = EntryId>) -> Result<Vec<Option<Ordinal>>, StoreError> {
         let txn = self.tables.read()?;
-        ids.map(|id| self.tables.entry_ids.get(&txn, id)).collect()
+        ids.map(|id| Ok(self.tables.entry_ids.get(&txn, id.to_bytes())?.map(Ordinal::new))).collect()
     }
 
     /// Returns what an ordinal stands for.
@@ -296,13 +296,13 @@ impl Catalogue {
         to: &mut WriteTransaction<'_>,
         entries: impl Iterator<Item = (Ordinal, &'a EntryRecord, Card)>,
     ) -> Result<(), StoreError> {
-        let mut rows = RowWriter::default();
+        let (mut rows, mut ids) = (RowWriter::default(), Vec::new());
         for (ordinal, record, card) in entries {
             let row = rows.entry(&self.tables, &mut to.0, record, &card)?;
             self.tables.entries.put_bytes(&mut to.0, &key(ordinal), &row)?;
-            self.tables.entry_ids.put(&mut to.0, record.entry.id(), ordinal)?;
+            ids.push((record.entry.id().to_bytes(), ordinal.get()));
         }
-        Ok(())
+        self.tables.entry_ids.put_all(&mut to.0, ids)
     }
 
     /// Writes documents' rows under new ordinals.
@@ -339,7 +339,7 @@ impl Catalogue {
             if let Some(row) = self.tables.entries.bytes(&to.0, &key(ordinal))? {
                 let id = RowReader::new(&self.tables, &to.0).entry(row)?.0.entry.id();
                 self.tables.entries.remove(&mut to.0, &key(ordinal))?;
-                self.tables.entry_ids.remove(&mut to.0, id)?;
+                self.tables.entry_ids.remove(&mut to.0, id.to_bytes())?;
                 removed_entries += 1;
             }
         }

@@ -1,9 +1,10 @@
-//! Which ordinal an entry has: a hundred look-ups in one row instead of a row each.
+//! Which number an identity has: a hundred look-ups in one row instead of a row each.
 //!
-//! In: identities, which are hashes, and ordinals. Out: the ordinal of an identity, exactly.
+//! In: identities, which are hashes, and numbers: ordinals of entries, numbers of texts and vectors. Out: the number of an
+//! identity, exactly.
 //!
 //! ```text
-//!  identity a3 f7 1c …  ─► row `3 a3 f0`: (f7 1c …, ordinal) (f2 40 …, ordinal) …
+//!  identity a3 f7 1c …  ─► row `3 a3 f0`: (f7 1c …, number) (f2 40 …, number) …
 //!                          when a hundred are in it, its place is taken by a mark, and they move to
 //!                          rows `4 a3 f0` … `4 a3 ff`, one for each next half byte
 //! ```
@@ -12,13 +13,14 @@
 //! whose row holds no mark. The whole identity is compared, so no two are ever mixed up.
 //!
 //! A row of its own costs ten bytes of the database, and a third of each page stays empty where keys are hashes: 43 bytes
-//! for an ordinal. Here it is 27.
+//! for a number. Here it is 27, so what many new identities write at once is two thirds as many pages.
 
 use super::tables::Table;
 use super::{CodecError, StoreError};
-use dataflows::data::EntryId;
 use heed::{RoTxn, RwTxn};
-use snapshots::Ordinal;
+
+/// The bytes of an identity.
+pub(super) type Id = [u8; 16];
 
 /// Half bytes of the shortest prefix.
 const SHORTEST: usize = 3;
@@ -26,16 +28,16 @@ const SHORTEST: usize = 3;
 const LONGEST: usize = 32;
 /// Identities in one row at the most: two such rows fill a page.
 const MOST: usize = 100;
-/// All but the first byte of the identity, which the prefix says, and four of the ordinal.
+/// All but the first byte of the identity, which the prefix says, and four of the number.
 const RECORD: usize = 19;
 const REST: usize = 15;
 /// Stands in place of a row whose identities have moved on.
 const DEEPER: &[u8] = &[0xff];
 
-/// Identities of entries and their ordinals.
+/// Identities and their numbers.
 #[derive(Clone, Copy)]
 pub(super) struct Identities {
-    /// prefix → identities and ordinals.
+    /// prefix → identities and numbers.
     pub(super) rows: Table,
 }
 
@@ -46,7 +48,7 @@ struct Prefix {
 }
 
 impl Prefix {
-    fn new(id: &[u8; 16], half_bytes: usize) -> Self {
+    fn new(id: &Id, half_bytes: usize) -> Self {
         let mut key = [0; 1 + LONGEST / 2];
         key[0] = half_bytes as u8;
         key[1..].copy_from_slice(id);
@@ -59,42 +61,88 @@ impl Prefix {
     fn bytes(&self) -> &[u8] {
         &self.key[..1 + self.half_bytes.div_ceil(2)]
     }
+
+    /// Whether an identity begins with it.
+    fn leads_to(&self, id: &Id) -> bool {
+        Self::new(id, self.half_bytes).bytes() == self.bytes()
+    }
 }
 
 impl Identities {
-    /// Returns the ordinal of an identity.
-    pub(super) fn get(&self, txn: &RoTxn<'_>, id: EntryId) -> Result<Option<Ordinal>, StoreError> {
-        let id = id.to_bytes();
+    /// Returns the number of an identity.
+    pub(super) fn get(&self, txn: &RoTxn<'_>, id: Id) -> Result<Option<u32>, StoreError> {
         let (_, row) = self.row(txn, &id)?;
         let found = row.chunks_exact(RECORD).find(|record| record[..REST] == id[1..]);
-        Ok(found.and_then(|record| record[REST..].try_into().ok()).map(|bytes| Ordinal::new(u32::from_le_bytes(bytes))))
+        Ok(found.and_then(|record| record[REST..].try_into().ok()).map(u32::from_le_bytes))
     }
 
-    /// Writes the ordinal of an identity that has none.
-    pub(super) fn put(&self, txn: &mut RwTxn<'_>, id: EntryId, ordinal: Ordinal) -> Result<(), StoreError> {
-        let id = id.to_bytes();
-        let (mut prefix, row) = self.row(txn, &id)?;
+    /// Writes the numbers of identities that have none, each of which comes once.
+    pub(super) fn put_all(&self, txn: &mut RwTxn<'_>, mut new: Vec<(Id, u32)>) -> Result<(), StoreError> {
+        // Those of one row are neighbours then, and are written together.
+        new.sort_unstable();
+        let mut rest = new.as_slice();
+        while let Some((id, _)) = rest.first() {
+            let (prefix, row) = self.row(txn, id)?;
+            let of_row = rest.iter().take_while(|(id, _)| prefix.leads_to(id)).count();
+            let (together, others) = if row.len() + of_row * RECORD <= MOST * RECORD {
+                let mut row = row.to_vec();
+                rest[..of_row].iter().for_each(|new| push(&mut row, *new));
+                self.rows.put_bytes(txn, prefix.bytes(), &row)?;
+                rest.split_at(of_row)
+            } else {
+                self.put(txn, rest[0])?;
+                rest.split_at(1)
+            };
+            debug_assert!(!together.is_empty());
+            rest = others;
+        }
+        Ok(())
+    }
+
+    /// Writes the number of an identity that has none.
+    fn put(&self, txn: &mut RwTxn<'_>, new: (Id, u32)) -> Result<(), StoreError> {
+        let id = &new.0;
+        let (mut prefix, row) = self.row(txn, id)?;
         let mut row = row.to_vec();
         while row.len() >= MOST * RECORD && prefix.half_bytes < LONGEST {
-            row = self.split(txn, &prefix, &row, &id)?;
-            prefix = Prefix::new(&id, prefix.half_bytes + 1);
+            row = self.split(txn, &prefix, &row, id)?;
+            prefix = Prefix::new(id, prefix.half_bytes + 1);
         }
-        row.extend(&id[1..]);
-        row.extend(ordinal.get().to_le_bytes());
+        push(&mut row, new);
         self.rows.put_bytes(txn, prefix.bytes(), &row)
     }
 
     /// Removes an identity, if it is there.
-    pub(super) fn remove(&self, txn: &mut RwTxn<'_>, id: EntryId) -> Result<(), StoreError> {
-        let id = id.to_bytes();
+    pub(super) fn remove(&self, txn: &mut RwTxn<'_>, id: Id) -> Result<(), StoreError> {
         let (prefix, row) = self.row(txn, &id)?;
         let kept: Vec<u8> =
             row.chunks_exact(RECORD).filter(|record| record[..REST] != id[1..]).flatten().copied().collect();
         if kept.len() < row.len() { self.rows.put_bytes(txn, prefix.bytes(), &kept) } else { Ok(()) }
     }
 
+    /// Calls `look` with every identity and its number.
+    pub(super) fn each(
+        &self,
+        txn: &RoTxn<'_>,
+        mut look: impl FnMut(Id, u32) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.rows.each(txn, |key, row| {
+            if row == DEEPER {
+                return Ok(true);
+            }
+            let (Some(first), true) = (key.get(1), row.len() % RECORD == 0) else { return Err(self.damaged()) };
+            for record in row.chunks_exact(RECORD) {
+                let (mut id, mut number) = ([*first; 16], [0; 4]);
+                id[1..].copy_from_slice(&record[..REST]);
+                number.copy_from_slice(&record[REST..]);
+                look(id, u32::from_le_bytes(number))?;
+            }
+            Ok(true)
+        })
+    }
+
     /// Returns the row that an identity belongs to, as it is.
-    fn row<'t>(&self, txn: &'t RoTxn<'_>, id: &[u8; 16]) -> Result<(Prefix, &'t [u8]), StoreError> {
+    fn row<'t>(&self, txn: &'t RoTxn<'_>, id: &Id) -> Result<(Prefix, &'t [u8]), StoreError> {
         for half_bytes in SHORTEST..=LONGEST {
             let prefix = Prefix::new(id, half_bytes);
             match self.rows.bytes(txn, prefix.bytes())? {
@@ -107,7 +155,7 @@ impl Identities {
     }
 
     /// Moves a row's identities on by their next half byte; returns those that share it with `id`, which are not written.
-    fn split(&self, txn: &mut RwTxn<'_>, prefix: &Prefix, row: &[u8], id: &[u8; 16]) -> Result<Vec<u8>, StoreError> {
+    fn split(&self, txn: &mut RwTxn<'_>, prefix: &Prefix, row: &[u8], id: &Id) -> Result<Vec<u8>, StoreError> {
         let mut children: [Vec<u8>; 16] = Default::default();
         let next = |id: &[u8]| {
             let byte = id[prefix.half_bytes / 2];
@@ -132,6 +180,12 @@ impl Identities {
     }
 }
 
+/// Adds a record to a row.
+fn push(row: &mut Vec<u8>, (id, number): (Id, u32)) {
+    row.extend(&id[1..]);
+    row.extend(number.to_le_bytes());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,46 +193,65 @@ mod tests {
     use crate::store::tables::Tables;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
-    use std::collections::btree_map::Entry;
 
     /// Identities that share long prefixes, as those of a million entries do, or of somebody who tries.
-    fn id() -> impl Strategy<Value = [u8; 16]> {
+    fn id() -> impl Strategy<Value = Id> {
         (prop::collection::vec(prop_oneof![3 => Just(0xa3u8), 1 => any::<u8>()], 16), any::<u8>(), 0usize..16).prop_map(
             |(bytes, other, at)| {
-                let mut id: [u8; 16] = bytes.try_into().expect("there are sixteen");
+                let mut id: Id = bytes.try_into().expect("there are sixteen");
                 id[at] = other;
                 id
             },
         )
     }
 
+    /// Many that are put at once, or some that are removed.
+    fn step() -> impl Strategy<Value = (Vec<(Id, u32)>, bool)> {
+        prop_oneof![
+            4 => (prop::collection::vec((id(), any::<u32>()), 1..300), Just(false)),
+            1 => (prop::collection::vec((id(), any::<u32>()), 1..4), Just(false)),
+            1 => (prop::collection::vec((id(), any::<u32>()), 1..20), Just(true)),
+        ]
+    }
+
     proptest! {
         #![proptest_config(cases(16))]
         #[test]
         fn identities_are_found_as_in_a_map(
-            steps in prop::collection::vec((id(), any::<u32>(), prop::bool::weighted(0.2)), 1..900),
+            steps in prop::collection::vec(step(), 1..12),
             others in prop::collection::vec(id(), 20),
         ) {
             let folder = tempfile::tempdir().unwrap();
             let tables = Tables::open(folder.path(), true).unwrap();
+            let ids = tables.entry_ids;
             let mut txn = tables.write().unwrap();
-            let mut known = BTreeMap::new();
-            for (bytes, ordinal, is_removed) in steps {
-                let id = EntryId::from_bytes(bytes);
-                prop_assert_eq!(tables.entry_ids.get(&txn, id).unwrap(), known.get(&bytes).copied());
+            let mut known: BTreeMap<Id, u32> = BTreeMap::new();
+            for (step, is_removed) in steps {
                 if is_removed {
-                    tables.entry_ids.remove(&mut txn, id).unwrap();
-                    known.remove(&bytes);
-                } else if let Entry::Vacant(new) = known.entry(bytes) {
-                    tables.entry_ids.put(&mut txn, id, Ordinal::new(ordinal)).unwrap();
-                    new.insert(Ordinal::new(ordinal));
+                    // Some that are there, some that are not.
+                    let known_ids = known.keys().copied().step_by(7).take(step.len()).collect::<Vec<_>>();
+                    for id in step.into_iter().map(|(id, _)| id).chain(known_ids) {
+                        ids.remove(&mut txn, id).unwrap();
+                        known.remove(&id);
+                    }
+                } else {
+                    let new: BTreeMap<Id, u32> = step.into_iter().filter(|(id, _)| !known.contains_key(id)).collect();
+                    ids.put_all(&mut txn, new.iter().rev().map(|(id, number)| (*id, *number)).collect()).unwrap();
+                    known.extend(new);
                 }
             }
             txn.commit().unwrap();
             let txn = tables.read().unwrap();
-            for bytes in known.keys().copied().chain(others) {
-                prop_assert_eq!(tables.entry_ids.get(&txn, EntryId::from_bytes(bytes)).unwrap(), known.get(&bytes).copied());
+            for id in known.keys().copied().chain(others) {
+                prop_assert_eq!(ids.get(&txn, id).unwrap(), known.get(&id).copied());
             }
+            let mut all = BTreeMap::new();
+            ids.each(&txn, |id, number| {
+                assert_eq!(all.insert(id, number), None, "an identity is in one row");
+                Ok(())
+            })
+            .unwrap();
+            prop_assert_eq!(all, known);
         }
     }
 
@@ -186,13 +259,15 @@ mod tests {
     fn a_row_of_other_bytes_is_damage() {
         let folder = tempfile::tempdir().unwrap();
         let tables = Tables::open(folder.path(), true).unwrap();
+        let ids = tables.entry_ids;
         let mut txn = tables.write().unwrap();
         let id = [7; 16];
-        tables.entry_ids.rows.put_bytes(&mut txn, Prefix::new(&id, SHORTEST).bytes(), &[1; RECORD + 1]).unwrap();
-        assert!(tables.entry_ids.get(&txn, EntryId::from_bytes(id)).is_err());
+        ids.rows.put_bytes(&mut txn, Prefix::new(&id, SHORTEST).bytes(), &[1; RECORD + 1]).unwrap();
+        assert!(ids.get(&txn, id).is_err());
+        assert!(ids.each(&txn, |_, _| Ok(())).is_err());
         for half_bytes in SHORTEST..=LONGEST {
-            tables.entry_ids.rows.put_bytes(&mut txn, Prefix::new(&id, half_bytes).bytes(), DEEPER).unwrap();
+            ids.rows.put_bytes(&mut txn, Prefix::new(&id, half_bytes).bytes(), DEEPER).unwrap();
         }
-        assert!(tables.entry_ids.get(&txn, EntryId::from_bytes(id)).is_err(), "marks without an end");
+        assert!(ids.get(&txn, id).is_err(), "marks without an end");
     }
 }

@@ -10,7 +10,9 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The format that this build writes and reads.
-pub const STORE_FORMAT: u32 = 2;
+pub const STORE_FORMAT: u32 = 3;
+/// The format that a writer of this build makes into its own.
+pub(super) const OLDER_FORMAT: u32 = 2;
 
 /// The folders of a store.
 #[derive(Clone, Debug)]
@@ -25,21 +27,18 @@ impl Layout {
         Self { root: root.into() }
     }
 
-    /// Makes the store's folders if there are none, or checks that they have this build's format.
+    /// Makes the store's folders if there are none, or checks that they have a format that a writer can open.
     ///
     /// # Errors
     /// Where the folder cannot be made, or holds another format.
     pub fn create(&self) -> Result<(), StoreError> {
-        let format = self.root.join("FORMAT");
-        if format.exists() {
-            return self.check();
+        if self.format_file().exists() {
+            return self.check_for_writer();
         }
         for folder in [self.root.clone(), self.memo(), self.lexical(), self.vectors(), self.versions()] {
             fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
         }
-        let temporary = self.root.join("FORMAT.new");
-        fs::write(&temporary, format!("tidemill store format {STORE_FORMAT}\n")).map_err(io("write", &temporary))?;
-        fs::rename(&temporary, &format).map_err(io("write", &format))
+        self.put_format()
     }
 
     /// Checks that there is a store of this build's format.
@@ -47,20 +46,50 @@ impl Layout {
     /// # Errors
     /// Where there is none, or it has another format.
     pub fn check(&self) -> Result<(), StoreError> {
-        let path = self.root.join("FORMAT");
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(StoreError::Missing { path: self.root.clone() });
-            }
-            Err(source) => return Err(io("read", &path)(source)),
-        };
-        let found = text.trim().trim_start_matches("tidemill store format ").to_owned();
-        if found == STORE_FORMAT.to_string() {
-            Ok(())
-        } else {
-            Err(StoreError::Format { path: self.root.clone(), found })
+        match self.format()? {
+            found if found == STORE_FORMAT.to_string() => Ok(()),
+            found if found == OLDER_FORMAT.to_string() => Err(StoreError::Older { path: self.root.clone() }),
+            found => Err(StoreError::Format { path: self.root.clone(), found }),
         }
+    }
+
+    /// Checks that there is a store of this build's format, or of one that a writer makes into it.
+    ///
+    /// # Errors
+    /// Where there is none, or it has another format.
+    pub fn check_for_writer(&self) -> Result<(), StoreError> {
+        match self.check() {
+            Err(StoreError::Older { .. }) => Ok(()),
+            checked => checked,
+        }
+    }
+
+    /// Returns what the store says of its format.
+    fn format(&self) -> Result<String, StoreError> {
+        let path = self.format_file();
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(text.trim().trim_start_matches("tidemill store format ").to_owned()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err(StoreError::Missing { path: self.root.clone() })
+            }
+            Err(source) => Err(io("read", &path)(source)),
+        }
+    }
+
+    /// Says that the store is of this build's format; durable when it returns.
+    pub(super) fn put_format(&self) -> Result<(), StoreError> {
+        let (format, new) = (self.format_file(), self.root.join("FORMAT.new"));
+        let written = File::create(&new).and_then(|mut file| {
+            writeln!(file, "tidemill store format {STORE_FORMAT}")?;
+            file.sync_all()
+        });
+        written.map_err(io("write", &new))?;
+        fs::rename(&new, &format).map_err(io("write", &format))?;
+        File::open(&self.root).and_then(|folder| folder.sync_all()).map_err(io("sync", &self.root))
+    }
+
+    fn format_file(&self) -> PathBuf {
+        self.root.join("FORMAT")
     }
 
     /// Returns the store's folder.
@@ -166,7 +195,11 @@ mod tests {
         layout.create().unwrap();
         fs::write(folder.path().join("FORMAT"), "tidemill store format 7\n").unwrap();
         let error = layout.create().unwrap_err().to_string();
-        assert!(error.contains("format 7") && error.contains("format 2"), "{error}");
+        assert!(error.contains("format 7") && error.contains("format 3"), "{error}");
+        fs::write(folder.path().join("FORMAT"), "tidemill store format 2\n").unwrap();
+        layout.create().unwrap();
+        let error = layout.check().unwrap_err().to_string();
+        assert!(error.contains("format 2") && error.contains("tidemill track"), "{error}");
     }
 
     #[test]

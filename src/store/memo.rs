@@ -20,10 +20,11 @@
 
 mod flush;
 
-use super::numbering::TextHashes;
-use super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, text_number, unpack_list, unpack_text};
+use super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, unpack_list};
 use super::seen::head_key;
-use super::tables::{Opened, Table, Tables};
+use super::tables::{Opened, Tables};
+use super::texts::TextHashes;
+use super::vectors::vector_key;
 use super::{CodecError, StoreError, WriteTransaction, codec};
 use dataflows::data::{Card, CardHash, Chunk, ChunkingId, Cleaned, DocumentId, EmbedId, Fingerprint, TextHash};
 use dataflows::embed::Vector;
@@ -35,7 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 /// Pending bytes beyond which a put writes them out at once, outside any publish. It bounds memory in a first load twice:
 /// the results that wait, and the pages of the transaction that writes them, which LMDB keeps for the next one.
-const PENDING_BYTES: usize = 8 << 20;
+const PENDING_BYTES: usize = 32 << 20;
 /// Results of all stages, and the vectors of one model.
 #[derive(Clone)]
 pub struct StoreMemo(Arc<Shared>);
@@ -222,14 +223,11 @@ impl StoreMemo {
         })
     }
 
-    fn is_stored(&self, table: &Table, key: &[u8]) -> bool {
-        self.or_fail(self.0.tables.read().and_then(|txn| Ok(table.bytes(&txn, key)?.map(|_| ())))).is_some()
-    }
-
     fn knows_text(&self, hash: TextHash) -> bool {
+        let tables = &self.0.tables;
         self.read().find(|generation| &generation.texts, &hash).is_some()
-            || self.0.tables.seen.text(hash).is_some()
-            || self.is_stored(&self.0.tables.texts, &hash.to_bytes())
+            || tables.seen.text(hash).is_some()
+            || self.or_fail(tables.read().and_then(|txn| tables.texts.number(&txn, hash))).is_some()
     }
 
     /// Remembers a text under its own hash.
@@ -278,10 +276,7 @@ impl Memo for StoreMemo {
             return Some(text.as_ref().to_owned());
         }
         let tables = &self.0.tables;
-        self.or_fail(tables.read().and_then(|txn| {
-            let packed = tables.texts.bytes(&txn, &hash.to_bytes())?;
-            packed.map(|packed| unpack_text(packed).ok_or_else(|| tables.texts.lost(hash))).transpose()
-        }))
+        self.or_fail(tables.read().and_then(|txn| tables.texts.text(&txn, hash)))
     }
 
     fn chunks(&self, id: ChunkingId) -> Option<Arc<Chunked>> {
@@ -320,8 +315,10 @@ impl Memo for StoreMemo {
     }
 
     fn has_embedded(&self, id: EmbedId) -> bool {
+        let tables = &self.0.tables;
+        let is_stored = |key| tables.read().and_then(|txn| Ok(tables.vectors.has(&txn, key)?.then_some(())));
         self.read().find(|generation| &generation.embedded, &id).is_some()
-            || self.is_stored(&self.0.tables.vectors, &vector_key(self.0.model, id))
+            || self.or_fail(is_stored(&vector_key(self.0.model, id))).is_some()
     }
 
     fn embedded(&self, id: EmbedId) -> Option<Embedded> {
@@ -330,8 +327,8 @@ impl Memo for StoreMemo {
         }
         let tables = &self.0.tables;
         self.or_fail(tables.read().and_then(|txn| {
-            let bytes = tables.vectors.bytes(&txn, &vector_key(self.0.model, id))?;
-            bytes.map(|bytes| embedded_from(bytes).ok_or_else(|| tables.vectors.lost(id.text))).transpose()
+            let bytes = tables.vectors.components(&txn, &vector_key(self.0.model, id))?;
+            bytes.map(|bytes| embedded_from(bytes).ok_or_else(|| tables.vectors.rows.lost(id.text))).transpose()
         }))
     }
 
@@ -365,7 +362,7 @@ impl Shared {
         let Some(packed) = self.tables.cleaned.get(&txn, &id.to_bytes())? else { return Ok(None) };
         Ok(Some(match packed {
             PackedCleaned::Text { text, bytes } => {
-                Cleaned::Text { text: TextHashes::new(self.tables.text_hashes).get(&txn, text)?, bytes }
+                Cleaned::Text { text: TextHashes::new(self.tables.texts.hashes).get(&txn, text)?, bytes }
             }
             PackedCleaned::Skipped(reason) => Cleaned::Skipped(reason),
             PackedCleaned::Fault(error) => Cleaned::Fault(error),
@@ -383,13 +380,13 @@ impl Shared {
             NumberedList::Fault(error) => return Ok(Some(Chunked::Fault(error))),
         };
         let only = match text {
-            Some(text) => match tables.text_number(&txn, text)? {
+            Some(text) => match tables.texts.number(&txn, text)? {
                 Some(number) => Some(number),
                 None => return Ok(Some(Chunked::Chunks(Vec::new()))),
             },
             None => None,
         };
-        let mut hashes = TextHashes::new(tables.text_hashes);
+        let mut hashes = TextHashes::new(tables.texts.hashes);
         let wanted = chunks.into_iter().filter(|chunk| only.is_none_or(|number| chunk.text == number));
         let (mut seen, is_wanted) = (Vec::new(), only.is_none() && tables.seen.is_wanted());
         let chunks = wanted.map(|NumberedChunk { head, text, lines }| {
@@ -406,12 +403,6 @@ impl Shared {
 }
 
 impl Opened {
-    /// Returns the number of a text, if it is stored.
-    pub(super) fn text_number(&self, txn: &heed::RoTxn<'_>, hash: TextHash) -> Result<Option<u32>, StoreError> {
-        let Some(packed) = self.texts.bytes(txn, &hash.to_bytes())? else { return Ok(None) };
-        text_number(packed).map(Some).ok_or_else(|| self.texts.damaged(CodecError::not("a text")))
-    }
-
     /// Returns the head of a number.
     pub(super) fn head(&self, txn: &heed::RoTxn<'_>, number: u32) -> Result<Head, StoreError> {
         self.decode_head(self.heads.value(txn, number)?)
@@ -420,14 +411,6 @@ impl Opened {
     fn decode_head(&self, encoded: &[u8]) -> Result<Head, StoreError> {
         codec::decode(encoded).map_err(|source| self.heads.values.damaged(source))
     }
-}
-
-fn vector_key(model: Fingerprint, id: EmbedId) -> [u8; 48] {
-    let mut key = [0; 48];
-    key[..16].copy_from_slice(&model.to_bytes());
-    key[16..32].copy_from_slice(&id.card.to_bytes());
-    key[32..].copy_from_slice(&id.text.to_bytes());
-    key
 }
 
 /// Returns what the stored components stand for: none of them for a text without a vector.

@@ -33,6 +33,9 @@ mod seen;
 mod state;
 mod sweep;
 mod tables;
+mod texts;
+mod upgrade;
+mod vectors;
 
 pub use catalogue::{Catalogue, EntryRecord, Receipt, SourceKind, SourceRecord, ViewRecord};
 pub use codec::CodecError;
@@ -75,6 +78,18 @@ pub enum StoreError {
         path: PathBuf,
         /// What it says of itself.
         found: String,
+    },
+    /// The store was written by a format that a writer makes into this build's.
+    #[error("cannot read the store at {}: it is format {}, this build reads format {STORE_FORMAT}; start `tidemill track` on it once, which brings it there", path.display(), layout::OLDER_FORMAT)]
+    Older {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// A store of an older format cannot be brought to this one while it is read.
+    #[error("cannot bring the store at {} to format {STORE_FORMAT} while another process reads it; try again when that has ended", path.display())]
+    InUse {
+        /// Where it is.
+        path: PathBuf,
     },
     /// Another process writes to it.
     #[error("cannot write to the store at {}: {holder} holds its lock; stop that tracker, or use another --data folder", path.display())]
@@ -143,12 +158,15 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens the database of a store for the process that holds the writer's lock, making it if need be.
+    /// Opens the database of a store for the process that holds the writer's lock, making it if need be, and brings one of the
+    /// format before this to this one.
     ///
     /// # Errors
-    /// Where the folder cannot be used or the database is damaged.
+    /// Where the folder cannot be used, the database is damaged, or it is of an older format and being read.
     pub fn open_writer(layout: &Layout) -> Result<Self, StoreError> {
-        Ok(Self { tables: Tables::open(&layout.memo(), true)? })
+        let tables = Tables::open(&layout.memo(), true)?;
+        upgrade::upgrade(layout, &tables)?;
+        Ok(Self { tables })
     }
 
     /// Opens the database of a store for reading, also while another process writes.
@@ -232,7 +250,7 @@ impl Database {
         self.tables.marks.put(&mut to.0, LOG_MARK, &bytes)
     }
 
-    /// Returns what does not fit together among the numbers by which rows name texts, heads, places and paths: how many
+    /// Returns what does not fit together among the numbers of texts, heads, places, paths and vectors: how many
     /// of each do not lead back to their number.
     ///
     /// # Errors
@@ -241,10 +259,11 @@ impl Database {
         let tables = &self.tables;
         let txn = tables.read()?;
         let lost = [
-            ("texts", numbering::count_lost_texts(&tables.text_hashes, &tables.texts, &txn)?),
+            ("texts", tables.texts.count_lost(&txn)?),
             ("heads", tables.heads.count_lost(&txn)?),
             ("places", tables.places.count_lost(&txn)?),
             ("paths", tables.paths.count_lost(&txn)?),
+            ("vectors", tables.vectors.count_lost(&txn)?),
         ];
         Ok(lost.into_iter().filter(|(_, lost)| *lost > 0).collect())
     }

@@ -9,12 +9,12 @@
 //! Neighbours mostly share path and place, so each of these is looked up once in a row.
 
 use super::catalogue::EntryRecord;
-use super::numbering::TextHashes;
 use super::packing::{
     PackedDocument, PackedEntry, PackedOutcome, Place, head_and_place, pack_document, pack_entry, unpack_document,
     unpack_entry,
 };
 use super::tables::Opened;
+use super::texts::TextHashes;
 use super::{CodecError, StoreError, codec};
 use dataflows::data::{Card, ChunkingId, Document, DocumentPath, Entry, Outcome};
 use heed::{RoTxn, RwTxn};
@@ -30,7 +30,7 @@ pub(super) struct RowReader<'t> {
 
 impl<'t> RowReader<'t> {
     pub(super) fn new(tables: &'t Opened, txn: &'t RoTxn<'t>) -> Self {
-        Self { tables, txn, hashes: TextHashes::new(tables.text_hashes), path: None, place: None }
+        Self { tables, txn, hashes: TextHashes::new(tables.texts.hashes), path: None, place: None }
     }
 
     /// Returns the entry of a row, with its card.
@@ -108,7 +108,7 @@ impl RowWriter {
     ) -> Result<Vec<u8>, StoreError> {
         let EntryRecord { entry, tokens, has_vector } = record;
         let (head, place) = head_and_place(card);
-        let text = tables.text_number(txn, entry.text)?.ok_or_else(|| tables.texts.lost(entry.text))?;
+        let text = tables.texts.number(txn, entry.text)?.ok_or_else(|| tables.texts.rows.lost(entry.text))?;
         Ok(pack_entry(&PackedEntry {
             path: self.path(tables, txn, &entry.path)?,
             head: tables.heads.number(txn, &codec::encode(&head))?,

@@ -9,17 +9,19 @@
 //!
 //! **Invariant:** a row that a kept version leads to is never removed, whenever the sweep breaks off: rows that name others
 //! go in front of these, and what a row that stays names is needed. A result that is gone is made again from its input.
-//! Of texts and heads that go the number stays used ([`numbering`](super::numbering)); paths and places stay.
+//! Of texts and heads that go the number stays used ([`numbering`](super::numbering), [`texts`](super::texts)); paths and
+//! places stay.
 //!
 //! Nobody else may put results in meanwhile: one that is found in the database is not put in again. So it runs where no
 //! graph does.
 
 use super::StoreError;
-use super::numbering::TextHashes;
 use super::packing::{NumberedList, PackedCleaned, unpack_entry, unpack_list};
 use super::tables::{Table, Tables};
+use super::texts::TextHashes;
 use super::{CodecError, WriteTransaction, decode};
-use dataflows::data::{ChunkingId, DocumentId, Entry};
+use dataflows::data::{ChunkingId, DocumentId, Entry, TextHash};
+use heed::RwTxn;
 use roaring::RoaringBitmap;
 
 /// Rows that one transaction removes at the most; its pages stay in memory until then.
@@ -115,12 +117,12 @@ pub(super) fn sweep<'a>(
         }
         // The last one stays whether it is needed or not, so that its number is not given out again.
         heads.extend(tables.heads.values.last(&txn)?.and_then(|(key, _)| key.try_into().ok()).map(u32::from_be_bytes));
-        let mut hashes = TextHashes::new(tables.text_hashes);
+        let mut hashes = TextHashes::new(tables.texts.hashes);
         for number in sorted(numbers) {
             texts.push(hashes.get(&txn, number)?.to_bytes());
         }
     }
-    swept.texts = sweep.table(&tables.texts, Some(texts), |_| Ok(()))?;
+    swept.texts = sweep.texts(texts)?;
     swept.heads =
         sweep.table(&tables.heads.values, Some(heads.into_iter().map(u32::to_be_bytes).collect()), |_| Ok(()))?;
     swept.vectors = sweep.vectors(needed.vectors.clone())?;
@@ -152,39 +154,58 @@ impl Sweep<'_> {
             }
             Ok(true)
         })?;
-        self.remove(table, &superfluous)
+        self.remove(&superfluous, |txn, key| table.remove(txn, key))
+    }
+
+    /// Removes the texts whose hashes are not needed.
+    fn texts(&mut self, needed: Vec<Key>) -> Result<u64, StoreError> {
+        let (texts, needed) = (self.tables.texts, sorted(needed));
+        let mut superfluous = Vec::new();
+        texts.numbers.each(&*self.tables.read()?, |hash, number| {
+            if needed.binary_search(&hash).is_err() {
+                superfluous.push((number, TextHash::from_bytes(hash)));
+            }
+            Ok(())
+        })?;
+        // Texts lie in the order of their numbers.
+        superfluous.sort_unstable();
+        self.remove(&superfluous, |txn, (number, hash)| texts.remove(txn, *hash, *number))
     }
 
     /// Removes the vectors of cards and texts that are not needed together, whichever model gave them.
     fn vectors(&mut self, needed: Vec<[u8; 32]>) -> Result<u64, StoreError> {
-        let needed = sorted(needed);
+        let (vectors, needed) = (self.tables.vectors, sorted(needed));
         let mut superfluous = Vec::new();
-        self.tables.vectors.each(&*self.tables.read()?, |key, _| {
-            let of = key.get(16..).unwrap_or_default();
-            if needed.binary_search_by(|known| known[..].cmp(of)).is_err() {
-                superfluous.push(key.to_vec());
+        vectors.each(&*self.tables.read()?, |number, key| {
+            if needed.binary_search_by(|known| known[..].cmp(&key[16..])).is_err() {
+                superfluous.push((number, *key));
             }
-            Ok(true)
+            Ok(())
         })?;
-        self.remove(&self.tables.vectors.clone(), &superfluous)
+        self.remove(&superfluous, |txn, (number, key)| vectors.remove(txn, key, *number))
     }
 
-    fn remove(&mut self, table: &Table, keys: &[Vec<u8>]) -> Result<u64, StoreError> {
-        let Some(go_on) = &mut self.go_on else { return Ok(keys.len() as u64) };
+    /// Removes rows in transactions of their own, and returns how many.
+    fn remove<K>(
+        &mut self,
+        superfluous: &[K],
+        remove: impl Fn(&mut RwTxn<'_>, &K) -> Result<(), StoreError>,
+    ) -> Result<u64, StoreError> {
+        let Some(go_on) = &mut self.go_on else { return Ok(superfluous.len() as u64) };
         let mut removed = 0;
-        for keys in keys.chunks(TRANSACTION_ROWS) {
+        for some in superfluous.chunks(TRANSACTION_ROWS) {
             if !go_on() {
                 break;
             }
             let mut transaction = self.tables.write()?;
-            for key in keys {
-                table.remove(&mut transaction, key)?;
+            for one in some {
+                remove(&mut transaction, one)?;
             }
             self.tables.seen.forget();
             WriteTransaction(transaction, self.tables.clone()).commit()?;
             // What was read meanwhile may be of the rows that are gone now.
             self.tables.seen.forget();
-            removed += keys.len() as u64;
+            removed += some.len() as u64;
         }
         Ok(removed)
     }

@@ -9,6 +9,8 @@
 use super::identities::Identities;
 use super::numbering::Numbering;
 use super::seen::Seen;
+use super::texts::Texts;
+use super::vectors::Vectors;
 use super::{CodecError, StoreError, codec};
 use heed::types::Bytes;
 use heed::{CompactionOption, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
@@ -25,12 +27,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// Where that much is refused (a limit on address space; 128 GiB in all under valgrind), less is tried.
 const MAP_BYTES: [usize; 3] = [256 << 30, 64 << 30, 16 << 30];
 /// How many tables there are, with room to add some.
-const MAX_TABLES: u32 = 24;
+const MAX_TABLES: u32 = 32;
 /// How many read transactions all processes together may have open.
 const MAX_READERS: u32 = 510;
 
 type Env = heed::Env<WithoutTls>;
-type Rows = heed::Database<Bytes, Bytes>;
+/// The rows of a table as LMDB has them.
+pub(super) type Rows = heed::Database<Bytes, Bytes>;
 /// A row where the database has it: its key and its bytes.
 type Row<'t> = (&'t [u8], &'t [u8]);
 
@@ -62,10 +65,8 @@ pub(super) struct Opened {
     env: Env,
     /// `DocumentId` → `Cleaned`.
     pub(super) cleaned: Table,
-    /// `TextHash` → number and text, packed where that makes it smaller.
-    pub(super) texts: Table,
-    /// number → the hashes of the texts from this number on.
-    pub(super) text_hashes: Table,
+    /// Texts, by number and by hash.
+    pub(super) texts: Texts,
     /// `ChunkingId` → chunk list, its heads and texts by number.
     pub(super) chunks: Table,
     /// What chunks and cards are called.
@@ -74,8 +75,8 @@ pub(super) struct Opened {
     pub(super) places: Numbering,
     /// Paths, as bytes.
     pub(super) paths: Numbering,
-    /// model, card, text → components, none for a text without a vector.
-    pub(super) vectors: Table,
+    /// Vectors, by number and by what they are of.
+    pub(super) vectors: Vectors,
     /// ordinal → `PackedEntry`.
     pub(super) entries: Table,
     /// `EntryId` → ordinal.
@@ -190,13 +191,16 @@ impl Opened {
         };
         let opened = Self {
             cleaned: open("cleaned")?,
-            texts: open("texts")?,
-            text_hashes: open("text_hashes")?,
+            texts: Texts {
+                rows: open("text_rows")?,
+                hashes: open("text_hashes")?,
+                numbers: Identities { rows: open("text_numbers")? },
+            },
             chunks: open("chunks")?,
             heads: Numbering { values: open("heads")?, names: open("head_names")? },
             places: Numbering { values: open("places")?, names: open("place_names")? },
             paths: Numbering { values: open("paths")?, names: open("path_names")? },
-            vectors: open("vectors")?,
+            vectors: Vectors { rows: open("vector_rows")?, numbers: Identities { rows: open("vector_numbers")? } },
             entries: open("entries")?,
             entry_ids: Identities { rows: open("entry_ids")? },
             documents: open("documents")?,
@@ -223,6 +227,15 @@ impl Opened {
         self.env.read_txn().map_err(|source| StoreError::Database { attempt: "begin to read", source })
     }
 
+    /// Returns a table of another format, if there is one.
+    pub(super) fn other(&self, name: &str) -> Result<Option<Rows>, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "open a table", source };
+        let txn = self.env.write_txn().map_err(failed)?;
+        let rows = self.env.open_database(&txn, Some(name)).map_err(failed)?;
+        txn.commit().map_err(failed)?;
+        Ok(rows)
+    }
+
     /// Begins the write transaction; waits while another thread has one.
     pub(super) fn write(&self) -> Result<RwTxn<'_>, StoreError> {
         self.env.write_txn().map_err(|source| StoreError::Database { attempt: "begin to write", source })
@@ -234,8 +247,9 @@ impl Opened {
         let txn = self.read()?;
         let all = [
             self.cleaned,
-            self.texts,
-            self.text_hashes,
+            self.texts.rows,
+            self.texts.hashes,
+            self.texts.numbers.rows,
             self.chunks,
             self.heads.values,
             self.heads.names,
@@ -243,7 +257,8 @@ impl Opened {
             self.places.names,
             self.paths.values,
             self.paths.names,
-            self.vectors,
+            self.vectors.rows,
+            self.vectors.numbers.rows,
             self.entries,
             self.entry_ids.rows,
             self.documents,

@@ -1,14 +1,14 @@
-//! Promise: a store that a release wrote keeps opening, holds together, answers as it did, and is tracked onwards.
+//! Promise: a store that an earlier build wrote keeps opening, holds together, answers as it did, and is tracked onwards.
 //!
 //! A fixture is a whole store, packed: the files of its folder one after the other, compressed. It was made from the
 //! repository that [`repository`] makes again, so what it must hold is known.
 
-use crate::support::{Program, Repository, Tree, tree};
+use crate::support::{Fault, Program, Repository, Tree, can_trace, stride, tree};
 use expect_test::expect;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tidemill::store::STORE_FORMAT;
+use tidemill::store::{Layout, Lease, STORE_FORMAT};
 
 /// What a store holds while it is open, and nothing when it is closed.
 const TRANSIENT: [&str; 5] = ["LOCK", "lock.mdb", "versions.lock", "tracker.json", ".tantivy-writer.lock"];
@@ -117,18 +117,26 @@ fn held(program: &Program) -> Vec<Value> {
     versions
 }
 
-#[test]
-fn what_store_format_2_wrote_opens_answers_and_is_tracked_onwards() {
-    let repository = repository();
-    let program = Program::new();
-    unpack(&std::fs::read(fixture(2)).unwrap(), &program.store());
+/// Tracks what the fixture was made from: nothing is to be done; then one paragraph more, which costs one paragraph.
+fn is_tracked_onwards(program: &Program, fresh: &Program, repository: &Repository) {
+    let unchanged = track(program, repository);
+    assert_eq!(unchanged.len(), 1, "a start finds nothing to do: {unchanged:?}");
+    let mut next = trees()[3].clone();
+    next.insert(b"docs/guide.md".to_vec(), GUIDE.replace("high water", "flood").into_bytes());
+    repository.commit(&next);
+    let line = track(program, repository).remove(0);
+    let work = ["cleaned", "embedded", "inserted", "retracted"].map(|name| line["work"][name].as_u64().unwrap());
+    assert_eq!(work, [1, 1, 1, 1], "one paragraph changed: {line}");
+    assert_eq!(program.run(&["snapshots", "verify"]).status, Some(0));
+    track(fresh, repository);
+    assert_eq!(held(program), held(fresh));
+}
 
+/// Fails unless a store holds what the fixtures hold, and answers as it must.
+fn is_as_it_was(program: &Program, fresh: &Program, repository: &Repository) {
     let verified = program.run(&["snapshots", "verify"]);
     assert_eq!(verified.status, Some(0), "{verified:?}");
-    let fresh = Program::new();
-    track(&fresh, &repository);
-    assert_eq!(held(&program), held(&fresh), "what it holds is what the repository gives today");
-
+    assert_eq!(held(program), held(fresh), "what it holds is what the repository gives today");
     let commits = repository.git_text(&["rev-list", "--reverse", "main"]);
     let second = commits.lines().nth(1).unwrap();
     expect![[r#"
@@ -136,37 +144,99 @@ fn what_store_format_2_wrote_opens_answers_and_is_tracked_onwards() {
         3.0716 docs/guide.md [5,7] 
         0.8567 src/mill.rs [1,1] 
     "#]]
-    .assert_eq(&hits(&program, &["turns the wheel", "--mode", "bm25"]));
+    .assert_eq(&hits(program, &["turns the wheel", "--mode", "bm25"]));
     expect![[r#"
         0.3918 docs/guide.md [9,11] 
         0.2914 src/mill.rs [10,13] Sluice::open
         0.2763 docs/guide.md [5,7] 
     "#]]
-    .assert_eq(&hits(&program, &["水闸", "--mode", "vector"]));
+    .assert_eq(&hits(program, &["水闸", "--mode", "vector"]));
     expect![[r#"
         0.0328 native/stone.h [2,5] Stone
         0.0161 docs/guide.md [5,7] 
         0.0159 src/mill.rs [8,8] Sluice
     "#]]
-    .assert_eq(&hits(&program, &["grind corn", "--at", second]));
+    .assert_eq(&hits(program, &["grind corn", "--at", second]));
+}
 
+#[test]
+fn what_store_format_3_wrote_opens_answers_and_is_tracked_onwards() {
+    let (repository, program, fresh) = (repository(), Program::new(), Program::new());
+    unpack(&std::fs::read(fixture(3)).unwrap(), &program.store());
+    track(&fresh, &repository);
+    is_as_it_was(&program, &fresh, &repository);
+    is_tracked_onwards(&program, &fresh, &repository);
+}
+
+#[test]
+fn what_store_format_2_wrote_is_brought_to_this_one_by_the_next_tracker_and_holds_what_it_held() {
+    let (repository, program, fresh) = (repository(), Program::new(), Program::new());
+    unpack(&std::fs::read(fixture(2)).unwrap(), &program.store());
+    track(&fresh, &repository);
+    // Nobody who only reads changes it.
+    program.refuses(&["search", "wheel"], &["format 2", "format 3", "tidemill track"]);
+    program.refuses(&["snapshots", "verify"], &["format 2", "tidemill track"]);
     let unchanged = track(&program, &repository);
     assert_eq!(unchanged.len(), 1, "a start finds nothing to do: {unchanged:?}");
-    let mut next = trees()[3].clone();
-    next.insert(b"docs/guide.md".to_vec(), GUIDE.replace("high water", "flood").into_bytes());
-    repository.commit(&next);
-    let line = track(&program, &repository).remove(0);
-    let work = ["cleaned", "embedded", "inserted", "retracted"].map(|name| line["work"][name].as_u64().unwrap());
-    assert_eq!(work, [1, 1, 1, 1], "one paragraph changed: {line}");
+    is_as_it_was(&program, &fresh, &repository);
+    is_tracked_onwards(&program, &fresh, &repository);
+}
+
+#[test]
+fn a_store_of_format_2_is_not_touched_while_somebody_reads_it() {
+    let (repository, program) = (repository(), Program::new());
+    unpack(&std::fs::read(fixture(2)).unwrap(), &program.store());
+    let lease = Lease::take(&Layout::new(program.store())).unwrap();
+    program.refuses(&["track", repository.name(), "--once"], &["format 3", "another process reads it"]);
+    drop(lease);
+    track(&program, &repository);
     assert_eq!(program.run(&["snapshots", "verify"]).status, Some(0));
+}
+
+#[test]
+fn a_store_of_format_2_may_be_killed_or_find_the_disk_full_while_it_is_brought_to_this_one() {
+    if !can_trace() {
+        return;
+    }
+    let (repository, fresh) = (repository(), Program::new());
     track(&fresh, &repository);
-    assert_eq!(held(&program), held(&fresh));
+    let expected = held(&fresh);
+    let packed = std::fs::read(fixture(2)).unwrap();
+    let arguments = ["--data", "store", "track", repository.name(), "--once", "--backfill", "all"];
+    let of_format_2 = || {
+        let folder = tempfile::tempdir().unwrap();
+        unpack(&packed, &folder.path().join("store"));
+        folder
+    };
+    let mut left_at = [0, 0];
+    for fault in [Fault::Killed, Fault::DiskFull] {
+        let places = fault.places(&arguments, Path::new("store/versions/versions.log"), &of_format_2);
+        // What comes behind is what any start writes, which `crashes` looks at.
+        for place in places.iter().take(40).step_by(stride().div_ceil(2)) {
+            let folder = of_format_2();
+            let output = fault.run(place, &arguments, folder.path());
+            let context = format!("{fault:?} at {place:?}: {}", String::from_utf8_lossy(&output.stderr));
+            assert!(!context.contains("panicked"), "{context}");
+            let format = std::fs::read_to_string(folder.path().join("store/FORMAT")).unwrap();
+            left_at[usize::from(format.contains("format 3"))] += 1;
+            let program = Program::new();
+            std::fs::rename(folder.path().join("store"), program.store()).unwrap();
+            assert_eq!(track(&program, &repository).len(), 1, "{context}");
+            let verified = program.run(&["snapshots", "verify"]);
+            assert_eq!(verified.status, Some(0), "{context}: {verified:?}");
+            assert_eq!(held(&program), expected, "{context}");
+        }
+    }
+    assert!(
+        left_at.iter().all(|runs| *runs >= 3),
+        "runs that ended in front of the new format, and behind it: {left_at:?}"
+    );
 }
 
 #[test]
 fn a_store_opens_where_address_space_is_limited() {
     let program = Program::new();
-    unpack(&std::fs::read(fixture(2)).unwrap(), &program.store());
+    unpack(&std::fs::read(fixture(STORE_FORMAT)).unwrap(), &program.store());
     // In KiB: less than the database maps where it may, and more than the least it asks for.
     let limited = format!("ulimit -v {}; exec {} status --data .tidemill", 48 << 20, env!("CARGO_BIN_EXE_tidemill"));
     let output = Command::new("sh").args(["-c", &limited]).current_dir(program.folder()).output().unwrap();

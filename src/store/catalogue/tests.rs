@@ -150,5 +150,5 @@ fn an_entry_whose_text_is_not_stored_is_refused() {
     let (record, card) = record(1, 2, 3, 0);
     let mut to = database.write().unwrap();
     let put = database.catalogue().put_entries(&mut to, std::iter::once((Ordinal::new(0), &record, card)));
-    assert!(matches!(put, Err(StoreError::Lost { table: "texts", .. })));
+    assert!(matches!(put, Err(StoreError::Lost { table: "text_rows", .. })));
 }

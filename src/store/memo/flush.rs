@@ -5,12 +5,12 @@
 //! **Invariant:** what a row names is stored by the same transaction or was before: a list, or a cleaned text, whose text
 //! nobody told stops the flush.
 
-use super::super::numbering::{next_text, put_texts};
-use super::super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, pack_list, pack_text};
+use super::super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, pack_list};
 use super::super::seen::head_key;
+use super::super::vectors::vector_key;
 use super::super::{StoreError, codec};
-use super::{Generation, Shared, vector_key};
-use dataflows::data::{ChunkingId, Cleaned, TextHash};
+use super::{Generation, Shared};
+use dataflows::data::{ChunkingId, Cleaned, DocumentId, TextHash};
 use dataflows::memo::{Chunked, Embedded};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry as MapEntry;
@@ -21,14 +21,14 @@ impl Shared {
     pub(super) fn write_out(&self, generation: &Generation, txn: &mut heed::RwTxn<'_>) -> Result<(), StoreError> {
         let tables = &self.tables;
         tables.seen.begin();
-        let lists = sorted(&generation.chunks);
+        let lists = sorted(&generation.chunks, ChunkingId::to_bytes);
         let texts = self.write_texts(&lists, &generation.texts, txn)?;
-        for (id, cleaned) in sorted(&generation.cleaned) {
+        for (id, cleaned) in sorted(&generation.cleaned, DocumentId::to_bytes) {
             let packed = match cleaned {
                 Cleaned::Text { text, bytes } => {
                     let known = texts.get(text).copied();
-                    let number = known.map_or_else(|| tables.text_number(txn, *text), |number| Ok(Some(number)))?;
-                    PackedCleaned::Text { text: number.ok_or_else(|| tables.texts.lost(text))?, bytes: *bytes }
+                    let number = known.map_or_else(|| tables.texts.number(txn, *text), |number| Ok(Some(number)))?;
+                    PackedCleaned::Text { text: number.ok_or_else(|| tables.texts.rows.lost(text))?, bytes: *bytes }
                 }
                 Cleaned::Skipped(reason) => PackedCleaned::Skipped(*reason),
                 Cleaned::Fault(error) => PackedCleaned::Fault(error.clone()),
@@ -50,7 +50,7 @@ impl Shared {
                                 *new.insert(seen.map_or_else(|| tables.heads.number(txn, &encoded), Ok)?)
                             }
                         };
-                        let text = *texts.get(&chunk.text).ok_or_else(|| tables.texts.lost(chunk.text))?;
+                        let text = *texts.get(&chunk.text).ok_or_else(|| tables.texts.rows.lost(chunk.text))?;
                         numbered.push(NumberedChunk { head, text, lines: chunk.lines });
                     }
                     NumberedList::Chunks(numbered)
@@ -58,16 +58,17 @@ impl Shared {
             };
             tables.chunks.put_bytes(txn, &id.to_bytes(), &pack_list(&list))?;
         }
-        for (id, embedded) in sorted(&generation.embedded) {
+        let vectors = generation.embedded.iter().filter_map(|(id, embedded)| {
             let components = match embedded {
                 Embedded::Vector(vector) => vector.components(),
                 Embedded::NoVector => &[],
-                Embedded::Fault(_) => continue,
+                Embedded::Fault(_) => return None,
             };
-            let bytes: Vec<u8> = components.iter().flat_map(|component| component.to_le_bytes()).collect();
-            tables.vectors.put_bytes(txn, &vector_key(self.model, *id), &bytes)?;
-        }
-        Ok(())
+            let mut row = vector_key(self.model, *id).to_vec();
+            row.extend(components.iter().flat_map(|component| component.to_le_bytes()));
+            Some(row)
+        });
+        tables.vectors.put(txn, vectors)
     }
 
     /// Writes the texts that are new, and returns the number of every text that the lists or this generation name.
@@ -80,44 +81,36 @@ impl Shared {
         txn: &mut heed::RwTxn<'_>,
     ) -> Result<FxHashMap<TextHash, u32>, StoreError> {
         let tables = &self.tables;
-        let first = next_text(&tables.text_hashes, txn)?;
+        let first = tables.texts.next(txn)?;
         let mut numbers: FxHashMap<TextHash, u32> = FxHashMap::default();
         let mut new = Vec::new();
         let in_lists = lists.iter().flat_map(|(_, chunked)| match &***chunked {
             Chunked::Chunks(chunks) => chunks.as_slice(),
             Chunked::Fault(_) => &[],
         });
-        let others = sorted(texts);
-        for hash in in_lists.map(|chunk| chunk.text).chain(others.iter().map(|(hash, _)| **hash)) {
+        for hash in in_lists.map(|chunk| chunk.text).chain(texts.keys().copied()) {
             let MapEntry::Vacant(unknown) = numbers.entry(hash) else { continue };
             let seen = tables.seen.text(hash);
-            if let Some(number) = seen.map_or_else(|| tables.text_number(txn, hash), |number| Ok(Some(number)))? {
+            if let Some(number) = seen.map_or_else(|| tables.texts.number(txn, hash), |number| Ok(Some(number)))? {
                 unknown.insert(number);
-            } else if texts.contains_key(&hash) {
+            } else if let Some(text) = texts.get(&hash) {
                 let count = u32::try_from(new.len()).ok();
                 let number =
-                    count.and_then(|count| first.checked_add(count)).ok_or_else(|| tables.text_hashes.full())?;
+                    count.and_then(|count| first.checked_add(count)).ok_or_else(|| tables.texts.rows.full())?;
                 unknown.insert(number);
-                new.push(hash);
+                new.push((hash, &**text));
             } else {
-                return Err(tables.texts.lost(hash));
+                return Err(tables.texts.rows.lost(hash));
             }
         }
-        for (hash, text) in others {
-            match numbers.get(hash) {
-                Some(number) if *number >= first => {
-                    tables.texts.put_bytes(txn, &hash.to_bytes(), &pack_text(*number, text))?;
-                }
-                _ => {}
-            }
-        }
-        put_texts(&tables.text_hashes, txn, first, &new)?;
+        tables.texts.put(txn, new.into_iter())?;
         Ok(numbers)
     }
 }
 
-fn sorted<K: Ord, V>(map: &FxHashMap<K, V>) -> Vec<(&K, &V)> {
+/// Returns the rows of a map in the order of their keys as the database has them.
+fn sorted<K: Copy, V>(map: &FxHashMap<K, V>, bytes: impl Fn(K) -> [u8; 16]) -> Vec<(&K, &V)> {
     let mut rows: Vec<_> = map.iter().collect();
-    rows.sort_unstable_by(|left, right| left.0.cmp(right.0));
+    rows.sort_unstable_by_key(|(key, _)| bytes(**key));
     rows
 }

@@ -1,7 +1,6 @@
 //! What the memo promises: the first answer, across flushes that are lost and processes that end.
 
 use super::*;
-use crate::store::numbering::next_text;
 use crate::store::packing::cases;
 use crate::store::{Database, Layout, Needed};
 use dataflows::data::{ChunkKind, Lines};
@@ -178,7 +177,7 @@ fn a_list_whose_text_was_never_told_stops_the_publish_that_would_store_it() {
     let memo = database.memo(Fingerprint::default());
     memo.put_chunks(id(1), list(&[(0, 1, 1)]).0, Vec::new(), Keep::Durable);
     let mut transaction = database.write().unwrap();
-    assert!(matches!(memo.flush(&mut transaction), Err(StoreError::Lost { table: "texts", .. })));
+    assert!(matches!(memo.flush(&mut transaction), Err(StoreError::Lost { table: "text_rows", .. })));
 }
 
 #[test]
@@ -239,7 +238,7 @@ fn what_was_swept_comes_back_under_a_new_number_and_no_number_comes_again() {
         let tables = &database.tables;
         let txn = tables.read().unwrap();
         let last = |row: Option<(&[u8], &[u8])>| row.map(|(key, _)| key.to_vec());
-        (next_text(&tables.text_hashes, &txn).unwrap(), last(tables.heads.values.last(&txn).unwrap()))
+        (tables.texts.next(&txn).unwrap(), last(tables.heads.values.last(&txn).unwrap()))
     };
     put(1, &[(0, 1, 1), (1, 2, 9), (2, 3, 20)]);
     put(2, &[(0, 1, 1), (3, 4, 9)]);

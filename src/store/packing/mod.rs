@@ -29,27 +29,20 @@ const TEXT_LIMIT: usize = 256 << 20;
 const RAW: u8 = 0;
 const ZSTD: u8 = 1;
 
-/// Packs a text behind its number: its size and its compressed bytes where that is smaller, else the bytes themselves.
-pub(super) fn pack_text(number: u32, text: &str) -> Vec<u8> {
-    let number = number.to_le_bytes();
+/// Packs a text: its size and its compressed bytes where that is smaller, else the bytes themselves.
+pub(super) fn pack_text(text: &str) -> Vec<u8> {
     if text.len() >= COMPRESS_BYTES
         && let Some(packed) = compress(text.as_bytes())
         && packed.len() + 5 < text.len()
     {
         let size = u32::try_from(text.len()).unwrap_or(u32::MAX);
-        return [&number[..], &[ZSTD], &size.to_le_bytes(), &packed].concat();
+        return [&[ZSTD], &size.to_le_bytes()[..], &packed].concat();
     }
-    [&number[..], &[RAW], text.as_bytes()].concat()
-}
-
-/// Returns the number of the text that [`pack_text`] packed.
-pub(super) fn text_number(packed: &[u8]) -> Option<u32> {
-    packed.first_chunk().map(|number| u32::from_le_bytes(*number))
+    [&[RAW], text.as_bytes()].concat()
 }
 
 /// Returns the text that [`pack_text`] packed.
 pub(super) fn unpack_text(packed: &[u8]) -> Option<String> {
-    let (_, packed) = packed.split_first_chunk::<4>()?;
     let bytes = match packed.split_first()? {
         (&RAW, bytes) => bytes.to_vec(),
         (&ZSTD, rest) => {
@@ -142,15 +135,10 @@ mod tests {
 
     #[test]
     fn texts_come_back_whatever_their_size() {
-        for (number, text) in
-            [(0, ""), (7, "short"), (u32::MAX, &*"long enough to be packed ".repeat(100)), (1, &"世界".repeat(500))]
-        {
-            let packed = pack_text(number, text);
-            assert_eq!((text_number(&packed), unpack_text(&packed).as_deref()), (Some(number), Some(text)));
+        for text in ["", "short", &*"long enough to be packed ".repeat(100), &"世界".repeat(500)] {
+            assert_eq!(unpack_text(&pack_text(text)).as_deref(), Some(text));
         }
-        for damaged in
-            [&[][..], &[1, 0, 0], &[1, 0, 0, 0], &[1, 0, 0, 0, 9, 1], &[1, 0, 0, 0, ZSTD, 255, 255, 255, 255, 1]]
-        {
+        for damaged in [&[][..], &[9, 1], &[RAW, 0xff], &[ZSTD, 255, 255, 255], &[ZSTD, 255, 255, 255, 255, 1]] {
             assert_eq!(unpack_text(damaged), None);
         }
     }
