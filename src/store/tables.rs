@@ -236,6 +236,15 @@ impl Opened {
         Ok(rows)
     }
 
+    /// Makes a table of another format, or returns the one that is there.
+    #[cfg(test)]
+    pub(super) fn make_other(&self, name: &str) -> Rows {
+        let mut txn = self.env.write_txn().unwrap();
+        let rows = self.env.create_database(&mut txn, Some(name)).unwrap();
+        txn.commit().unwrap();
+        rows
+    }
+
     /// Begins the write transaction; waits while another thread has one.
     pub(super) fn write(&self) -> Result<RwTxn<'_>, StoreError> {
         self.env.write_txn().map_err(|source| StoreError::Database { attempt: "begin to write", source })

@@ -139,6 +139,7 @@ mod tests {
     use crate::store::tables::Tables;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+    use std::collections::btree_map::Entry;
 
     /// Texts of many sizes, few of them distinct.
     fn text(n: u16) -> String {
@@ -175,8 +176,8 @@ mod tests {
                     Step::Put(numbers) => {
                         let mut new = Vec::new();
                         for n in numbers {
-                            let next = given.len() as u32;
-                            if stored.try_insert_new(n, next) {
+                            if let Entry::Vacant(unknown) = stored.entry(n) {
+                                unknown.insert(given.len() as u32);
                                 given.push(TextHash::of(&text(n)));
                                 new.push(text(n));
                             }
@@ -211,19 +212,6 @@ mod tests {
                 prop_assert!(reader.get(&txn, given.len() as u32).is_err());
                 prop_assert_eq!(texts.count_lost(&txn).unwrap(), 0);
             }
-        }
-    }
-
-    /// Adds what is not there yet.
-    trait TryInsertNew {
-        fn try_insert_new(&mut self, key: u16, value: u32) -> bool;
-    }
-
-    impl TryInsertNew for BTreeMap<u16, u32> {
-        fn try_insert_new(&mut self, key: u16, value: u32) -> bool {
-            let is_new = !self.contains_key(&key);
-            self.entry(key).or_insert(value);
-            is_new
         }
     }
 

@@ -19,7 +19,7 @@ use super::{Gate, Layout, StoreError, WriteTransaction};
 use std::ops::Bound;
 
 /// Rows that one transaction copies or removes at the most.
-const TRANSACTION_ROWS: usize = 8192;
+const TRANSACTION_ROWS: usize = if cfg!(test) { 7 } else { 8192 };
 /// The tables of format 2 that are no more: hash of a text → its number and its bytes; model, card, text → components.
 const OLD_TABLES: [&str; 2] = ["texts", "vectors"];
 
@@ -132,5 +132,90 @@ fn clear(tables: &Tables, table: Rows) -> Result<(), StoreError> {
         };
         table.delete_range(txn, &(Bound::Unbounded, Bound::Excluded(end.as_slice()))).map_err(failed)?;
         transaction.commit()?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::packing::{cases, pack_text};
+    use crate::store::vectors::KEY_BYTES;
+    use dataflows::data::TextHash;
+    use proptest::prelude::*;
+    use std::fs;
+
+    fn text(n: u32) -> String {
+        format!("text {n} {}", "lorem ".repeat(n as usize))
+    }
+
+    fn hash(n: u32) -> TextHash {
+        TextHash::of(&text(n))
+    }
+
+    fn vector(n: u8) -> (VectorKey, Vec<u8>) {
+        ([n; KEY_BYTES], vec![n; usize::from(n % 3) * 8])
+    }
+
+    /// Fills a database as format 2 had it: texts under numbers of which some lead to what was removed or has another one now.
+    fn fill(layout: &Layout, tables: &Tables, numbers: &[u32], vectors: u8) {
+        let [texts, rows] = OLD_TABLES.map(|name| tables.make_other(name));
+        let mut txn = tables.write().unwrap();
+        let hashes = &tables.texts.hashes;
+        let mut first = 0_u32;
+        for run in numbers.chunks(5) {
+            let bytes: Vec<u8> = run.iter().flat_map(|n| hash(*n).to_bytes()).collect();
+            hashes.put_bytes(&mut txn, &first.to_be_bytes(), &bytes).unwrap();
+            first += run.len() as u32;
+        }
+        for (number, n) in (0_u32..).zip(numbers).filter(|(_, n)| *n % 5 != 0) {
+            let row = [&number.to_le_bytes()[..], &pack_text(&text(*n))].concat();
+            texts.put(&mut txn, &hash(*n).to_bytes(), &row).unwrap();
+        }
+        for (key, components) in (0..vectors).map(vector) {
+            rows.put(&mut txn, &key, &components).unwrap();
+        }
+        txn.commit().unwrap();
+        fs::write(layout.root().join("FORMAT"), format!("tidemill store format {OLDER_FORMAT}\n")).unwrap();
+    }
+
+    proptest! {
+        #![proptest_config(cases(16))]
+        #[test]
+        fn what_format_2_held_is_held_and_how_often_it_is_begun_does_not_matter(
+            numbers in prop::collection::vec(0u32..40, 0..60),
+            vectors in 0u8..40,
+            begun in 1usize..3,
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let layout = Layout::new(folder.path());
+            layout.create().unwrap();
+            let tables = Tables::open(&layout.memo(), true).unwrap();
+            for _ in 0..begun {
+                // As one leaves it that broke off in front of the new FORMAT.
+                fill(&layout, &tables, &numbers, vectors);
+                upgrade(&layout, &tables).unwrap();
+                layout.check().unwrap();
+            }
+            let txn = tables.read().unwrap();
+            let mut stored = 0;
+            for n in 0..40 {
+                let number = numbers.iter().rposition(|known| *known == n && n % 5 != 0).map(|number| number as u32);
+                prop_assert_eq!(tables.texts.number(&txn, hash(n)).unwrap(), number);
+                prop_assert_eq!(tables.texts.text(&txn, hash(n)).unwrap(), number.map(|_| text(n)));
+                stored += u64::from(number.is_some());
+            }
+            prop_assert_eq!(tables.texts.rows.len(&txn).unwrap(), stored);
+            prop_assert_eq!(tables.texts.count_lost(&txn).unwrap(), 0);
+            for (key, components) in (0..vectors).map(vector) {
+                prop_assert_eq!(tables.vectors.components(&txn, &key).unwrap(), Some(components.as_slice()));
+            }
+            prop_assert_eq!(tables.vectors.rows.len(&txn).unwrap(), u64::from(vectors));
+            prop_assert_eq!(tables.vectors.count_lost(&txn).unwrap(), 0);
+            drop(txn);
+            for name in OLD_TABLES {
+                let old = tables.make_other(name);
+                prop_assert!(old.is_empty(&tables.read().unwrap()).unwrap());
+            }
+        }
     }
 }
