@@ -57,24 +57,28 @@ impl Texts {
         number_of(key).zip(count).and_then(|(first, count)| first.checked_add(count)).ok_or_else(|| self.rows.full())
     }
 
-    /// Writes texts that are not stored, under the next numbers, in this order.
+    /// Names texts that are not stored by the next numbers, in this order; [`Self::put`] stores them, in the same transaction.
+    pub(super) fn name(&self, txn: &mut RwTxn<'_>, new: &[TextHash]) -> Result<(), StoreError> {
+        let first = self.next(txn)?;
+        let numbers = (first..).zip(new).map(|(number, hash)| (hash.to_bytes(), number)).collect();
+        for (number, run) in (first..).step_by(RUN).zip(new.chunks(RUN)) {
+            let bytes: Vec<u8> = run.iter().flat_map(|hash| hash.to_bytes()).collect();
+            self.hashes.put_bytes(txn, &number.to_be_bytes(), &bytes)?;
+        }
+        self.numbers.put_all(txn, numbers)
+    }
+
+    /// Writes texts that were just named, the first of them by this number.
     pub(super) fn put<'a>(
         &self,
         txn: &mut RwTxn<'_>,
-        new: impl Iterator<Item = (TextHash, &'a str)>,
+        first: u32,
+        texts: impl Iterator<Item = &'a str>,
     ) -> Result<(), StoreError> {
-        let first = self.next(txn)?;
-        let (mut next, mut hashes, mut numbers) = (first, Vec::new(), Vec::new());
-        for (hash, text) in new {
-            self.rows.put_bytes(txn, &next.to_be_bytes(), &pack_text(text))?;
-            hashes.extend(hash.to_bytes());
-            numbers.push((hash.to_bytes(), next));
-            next = next.checked_add(1).ok_or_else(|| self.rows.full())?;
+        for (number, text) in (first..).zip(texts) {
+            self.rows.put_bytes(txn, &number.to_be_bytes(), &pack_text(text))?;
         }
-        for (number, run) in (first..).step_by(RUN).zip(hashes.chunks(RUN * HASH_BYTES)) {
-            self.hashes.put_bytes(txn, &number.to_be_bytes(), run)?;
-        }
-        self.numbers.put_all(txn, numbers)
+        Ok(())
     }
 
     /// Removes a text that is stored under this number.
@@ -146,6 +150,12 @@ mod tests {
         format!("text {n} {}", "lorem ".repeat(usize::from(n) % 300))
     }
 
+    fn put(texts: &Texts, txn: &mut RwTxn<'_>, new: &[&str]) {
+        let first = texts.next(txn).unwrap();
+        texts.name(txn, &new.iter().map(|text| TextHash::of(text)).collect::<Vec<_>>()).unwrap();
+        texts.put(txn, first, new.iter().copied()).unwrap();
+    }
+
     /// What one transaction does.
     #[derive(Clone, Debug)]
     enum Step {
@@ -182,7 +192,7 @@ mod tests {
                                 new.push(text(n));
                             }
                         }
-                        texts.put(&mut txn, new.iter().map(|text| (TextHash::of(text), text.as_str()))).unwrap();
+                        put(&texts, &mut txn, &new.iter().map(String::as_str).collect::<Vec<_>>());
                     }
                     Step::Remove(numbers) => {
                         for n in numbers {
@@ -232,7 +242,7 @@ mod tests {
         let texts = tables.texts;
         let mut txn = tables.write().unwrap();
         let hashes = ["one", "two", "three"].map(TextHash::of);
-        texts.put(&mut txn, hashes.iter().map(|hash| (*hash, "text"))).unwrap();
+        put(&texts, &mut txn, &["one", "two", "three"]);
         let count = |txn: &RwTxn<'_>| texts.count_lost(txn).unwrap();
         assert_eq!(count(&txn), 0);
         // A hash that leads nowhere any more, a text that no hash leads to, a hash that leads to another's text.

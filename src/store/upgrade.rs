@@ -98,7 +98,7 @@ fn copy_vectors(tables: &Tables, old: Rows) -> Result<(), StoreError> {
         let mut transaction = WriteTransaction(tables.write()?, tables.clone());
         let txn = &mut transaction.0;
         let from = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut rows: Vec<Vec<u8>> = Vec::new();
+        let mut rows: Vec<(VectorKey, Vec<u8>)> = Vec::new();
         let mut read = 0;
         for row in old.range(txn, &(from, Bound::Unbounded)).map_err(failed)?.take(TRANSACTION_ROWS) {
             let (key, components) = row.map_err(failed)?;
@@ -106,13 +106,14 @@ fn copy_vectors(tables: &Tables, old: Rows) -> Result<(), StoreError> {
             last = Some(key.to_vec());
             let known = VectorKey::try_from(key).map_err(|_| vectors.rows.lost("that can be read"))?;
             if !vectors.has(txn, &known)? {
-                rows.push([key, components].concat());
+                rows.push((known, components.to_vec()));
             }
         }
         if read == 0 {
             return Ok(());
         }
-        vectors.put(txn, rows.into_iter())?;
+        let first = vectors.name(txn, rows.iter().map(|(key, _)| key))?;
+        vectors.put(txn, first, rows.iter().map(|(key, components)| (key, components.clone())))?;
         transaction.commit()?;
     }
 }

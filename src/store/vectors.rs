@@ -54,17 +54,30 @@ impl Vectors {
         row.and_then(|row| row.strip_prefix(key)).map(Some).ok_or_else(|| self.rows.lost(number))
     }
 
-    /// Writes rows that are not stored: each the key and the bytes of the components behind it.
-    pub(super) fn put(&self, txn: &mut RwTxn<'_>, new: impl Iterator<Item = Vec<u8>>) -> Result<(), StoreError> {
-        let (mut number, mut numbers) = (next(&self.rows, txn)?, Vec::new());
-        for row in new {
-            self.rows.put_bytes(txn, &number.to_be_bytes(), &row)?;
-            if let Some(key) = row.first_chunk() {
-                numbers.push((id(key), number));
-            }
-            number = number.checked_add(1).ok_or_else(|| self.rows.full())?;
+    /// Names vectors that are not stored by the next numbers, in this order, and returns the first; [`Self::put`] stores them, in
+    /// the same transaction.
+    pub(super) fn name<'a>(
+        &self,
+        txn: &mut RwTxn<'_>,
+        new: impl Iterator<Item = &'a VectorKey>,
+    ) -> Result<u32, StoreError> {
+        let first = next(&self.rows, txn)?;
+        self.numbers.put_all(txn, (first..).zip(new).map(|(number, key)| (id(key), number)).collect())?;
+        Ok(first)
+    }
+
+    /// Writes vectors that were just named, the first of them by this number: each what it is known by and the bytes of its
+    /// components.
+    pub(super) fn put<'a>(
+        &self,
+        txn: &mut RwTxn<'_>,
+        first: u32,
+        new: impl Iterator<Item = (&'a VectorKey, Vec<u8>)>,
+    ) -> Result<(), StoreError> {
+        for (number, (key, components)) in (first..).zip(new) {
+            self.rows.put_bytes(txn, &number.to_be_bytes(), &[&key[..], &components].concat())?;
         }
-        self.numbers.put_all(txn, numbers)
+        Ok(())
     }
 
     /// Calls `look` with the number and the key of each row, in the order of numbers.
@@ -132,6 +145,12 @@ mod tests {
         *row.first_chunk().unwrap()
     }
 
+    fn put(vectors: &Vectors, txn: &mut RwTxn<'_>, rows: impl Iterator<Item = Vec<u8>>) {
+        let new: Vec<_> = rows.map(|row| (key(&row), row[KEY_BYTES..].to_vec())).collect();
+        let first = vectors.name(txn, new.iter().map(|(key, _)| key)).unwrap();
+        vectors.put(txn, first, new.iter().map(|(key, components)| (key, components.clone()))).unwrap();
+    }
+
     proptest! {
         #![proptest_config(cases(24))]
         #[test]
@@ -158,7 +177,7 @@ mod tests {
                     }
                 } else {
                     let new: Vec<u16> = numbers.into_iter().filter(|n| !stored.contains_key(n)).collect();
-                    vectors.put(&mut txn, new.iter().map(|n| row(*n))).unwrap();
+                    put(&vectors, &mut txn, new.iter().map(|n| row(*n)));
                     stored.extend(new.into_iter().map(|n| (n, row(n))));
                 }
                 if is_lost {
@@ -185,7 +204,7 @@ mod tests {
         let tables = Tables::open(folder.path(), true).unwrap();
         let vectors = tables.vectors;
         let mut txn = tables.write().unwrap();
-        vectors.put(&mut txn, (0..3).map(row)).unwrap();
+        put(&vectors, &mut txn, (0..3).map(row));
         assert_eq!(vectors.count_lost(&txn).unwrap(), 0);
         // The row of another stands where this one's was.
         vectors.rows.put_bytes(&mut txn, &1_u32.to_be_bytes(), &row(7)).unwrap();

@@ -7,22 +7,36 @@
 
 use super::super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, pack_list};
 use super::super::seen::head_key;
-use super::super::vectors::vector_key;
+use super::super::vectors::{VectorKey, vector_key};
 use super::super::{StoreError, codec};
 use super::{Generation, Shared};
-use dataflows::data::{ChunkingId, Cleaned, DocumentId, TextHash};
+use dataflows::data::{ChunkingId, Cleaned, DocumentId, EmbedId, TextHash};
 use dataflows::memo::{Chunked, Embedded};
+use half::f16;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry as MapEntry;
 use std::sync::Arc;
 
+/// The numbers of texts, and those of them that are new: they are to be stored under the numbers from `first` on.
+struct Named<'g> {
+    numbers: FxHashMap<TextHash, u32>,
+    first: u32,
+    new: Vec<&'g str>,
+}
+
 impl Shared {
     /// Writes a generation, each table in the order of its keys, which spares the database half of its page splits.
+    ///
+    /// What is looked up by hashes goes first: it takes the pages that it left in the transactions before, so the pages that any look-up may touch
+    /// stay together, and texts and vectors lie behind them.
     pub(super) fn write_out(&self, generation: &Generation, txn: &mut heed::RwTxn<'_>) -> Result<(), StoreError> {
         let tables = &self.tables;
         tables.seen.begin();
         let lists = sorted(&generation.chunks, ChunkingId::to_bytes);
-        let texts = self.write_texts(&lists, &generation.texts, txn)?;
+        let Named { numbers: texts, first: first_text, new: new_texts } =
+            self.name_texts(&lists, &generation.texts, txn)?;
+        let vectors: Vec<(VectorKey, &[f16])> = generation.embedded.iter().filter_map(|row| self.vector(row)).collect();
+        let first_vector = tables.vectors.name(txn, vectors.iter().map(|(key, _)| key))?;
         for (id, cleaned) in sorted(&generation.cleaned, DocumentId::to_bytes) {
             let packed = match cleaned {
                 Cleaned::Text { text, bytes } => {
@@ -58,32 +72,34 @@ impl Shared {
             };
             tables.chunks.put_bytes(txn, &id.to_bytes(), &pack_list(&list))?;
         }
-        let vectors = generation.embedded.iter().filter_map(|(id, embedded)| {
-            let components = match embedded {
-                Embedded::Vector(vector) => vector.components(),
-                Embedded::NoVector => &[],
-                Embedded::Fault(_) => return None,
-            };
-            let mut row = vector_key(self.model, *id).to_vec();
-            row.extend(components.iter().flat_map(|component| component.to_le_bytes()));
-            Some(row)
-        });
-        tables.vectors.put(txn, vectors)
+        tables.texts.put(txn, first_text, new_texts.into_iter())?;
+        let bytes = |components: &[f16]| components.iter().flat_map(|component| component.to_le_bytes()).collect();
+        tables.vectors.put(txn, first_vector, vectors.iter().map(|(key, components)| (key, bytes(components))))
     }
 
-    /// Writes the texts that are new, and returns the number of every text that the lists or this generation name.
+    /// Returns what a vector is known by, and its components; nothing for a fault, which is not stored.
+    fn vector<'g>(&self, (id, embedded): (&EmbedId, &'g Embedded)) -> Option<(VectorKey, &'g [f16])> {
+        let components = match embedded {
+            Embedded::Vector(vector) => vector.components(),
+            Embedded::NoVector => &[],
+            Embedded::Fault(_) => return None,
+        };
+        Some((vector_key(self.model, *id), components))
+    }
+
+    /// Gives numbers to the texts that are new, and returns the number of every text that the lists or this generation name.
     ///
     /// New texts get their numbers in the order in which the lists name them, so that a list of new texts is a run.
-    fn write_texts(
+    fn name_texts<'g>(
         &self,
         lists: &[(&ChunkingId, &Arc<Chunked>)],
-        texts: &FxHashMap<TextHash, Arc<str>>,
+        texts: &'g FxHashMap<TextHash, Arc<str>>,
         txn: &mut heed::RwTxn<'_>,
-    ) -> Result<FxHashMap<TextHash, u32>, StoreError> {
+    ) -> Result<Named<'g>, StoreError> {
         let tables = &self.tables;
         let first = tables.texts.next(txn)?;
         let mut numbers: FxHashMap<TextHash, u32> = FxHashMap::default();
-        let mut new = Vec::new();
+        let (mut new, mut hashes) = (Vec::new(), Vec::new());
         let in_lists = lists.iter().flat_map(|(_, chunked)| match &***chunked {
             Chunked::Chunks(chunks) => chunks.as_slice(),
             Chunked::Fault(_) => &[],
@@ -98,13 +114,14 @@ impl Shared {
                 let number =
                     count.and_then(|count| first.checked_add(count)).ok_or_else(|| tables.texts.rows.full())?;
                 unknown.insert(number);
-                new.push((hash, &**text));
+                new.push(&**text);
+                hashes.push(hash);
             } else {
                 return Err(tables.texts.rows.lost(hash));
             }
         }
-        tables.texts.put(txn, new.into_iter())?;
-        Ok(numbers)
+        tables.texts.name(txn, &hashes)?;
+        Ok(Named { numbers, first, new })
     }
 }
 
