@@ -8,8 +8,8 @@
 //! `dead`; `TIDEMILL_BENCH_DEAD` says how many living entries the last has (5,000). Without a repository a small generated
 //! one is taken: a smoke test whose figures mean nothing.
 //!
-//! Questions are asked in a process of its own, with the program's allocator, so its memory is that of a reader. Each is asked once
-//! before it is measured.
+//! Questions are asked in a process of its own, with the program's allocator, and drawn in another, so its memory is that of a reader.
+//! Each is asked once before it is measured. `TIDEMILL_BENCH_READER=STORE` asks a store that is there, and nothing else.
 
 mod support;
 
@@ -39,12 +39,18 @@ const ROUNDS: usize = 3;
 const SHARES: [f64; 4] = [0.5, 0.1, 0.01, 0.001];
 /// Hits that are compared with the exact ones.
 const K: usize = 10;
-/// The store that a child of this process asks.
-const CHILD: &str = "TIDEMILL_BENCH_READER";
+/// The store that is asked.
+const READER: &str = "TIDEMILL_BENCH_READER";
+/// What a child of this process asks it: a file.
+const ASKED: &str = "TIDEMILL_BENCH_ASKED";
 
 fn main() {
-    if let Some(store) = std::env::var_os(CHILD) {
-        ask(&Store::at(Path::new(&store)));
+    if let Some(store) = std::env::var_os(READER) {
+        let store = Store::at(Path::new(&store));
+        match std::env::var_os(ASKED) {
+            Some(file) => ask(&store, &Drawn::read(Path::new(&file))),
+            None => query(&store),
+        }
         return;
     }
     let temporary = tempfile::tempdir().expect("a folder for temporary files can be made");
@@ -67,9 +73,7 @@ fn main() {
             log(&store);
         }
         if wanted("query") {
-            let child = std::env::current_exe().expect("the program knows itself");
-            let status = Command::new(child).env(CHILD, &store.data).status().expect("the program starts");
-            assert!(status.success(), "questions cannot be asked: {status}");
+            query(&store);
         }
         if wanted("publish") {
             publish(&store);
@@ -152,14 +156,49 @@ fn log(store: &Store) {
     row("a version of it, cold", latency(&mut rebuilt));
 }
 
+/// What is asked of a store. To draw it takes the whole repository, which a reader has no need of.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Drawn {
+    questions: Vec<String>,
+    /// The oldest commit.
+    oldest: String,
+    /// Filters by path that let about [`SHARES`] of the entries pass.
+    filters: Vec<String>,
+}
+
+impl Drawn {
+    fn of(store: &Store) -> Self {
+        let history = Repository::open(&store.repository).first_parents(COMMITS + 1);
+        Self {
+            questions: questions(&store.repository, DRAWN),
+            oldest: history[0].clone(),
+            filters: filters(&store.repository),
+        }
+    }
+
+    fn read(file: &Path) -> Self {
+        let text = std::fs::read(file).expect("what is asked can be read");
+        serde_json::from_slice(&text).expect("what is asked was written by this program")
+    }
+}
+
+/// Has a store asked by a process that does nothing else.
+fn query(store: &Store) {
+    let folder = tempfile::tempdir().expect("a folder for temporary files can be made");
+    let file = folder.path().join("asked.json");
+    let drawn = serde_json::to_vec(&Drawn::of(store)).expect("strings can be written");
+    std::fs::write(&file, drawn).expect("the folder can be written");
+    let mut child = Command::new(std::env::current_exe().expect("the program knows itself"));
+    let status = child.env(READER, &store.data).env(ASKED, &file).status().expect("the program starts");
+    assert!(status.success(), "questions cannot be asked: {status}");
+}
+
 /// Asks a store, in a process that does nothing else.
-fn ask(store: &Store) {
+fn ask(store: &Store, drawn: &Drawn) {
     let started = Instant::now();
     let searcher = store.searcher();
     row("opening the store", format!("{:.0} ms", milliseconds(started)));
-    let asked = questions(&store.repository, DRAWN);
-    let repository = Repository::open(&store.repository);
-    let history = repository.first_parents(COMMITS + 1);
+    let asked = &drawn.questions;
     let entries = searcher.revisions().select(searcher.reader(), None, None, None).expect("the store has a head");
     let versions: Vec<VersionId> = entries.iter().map(|selected| selected.version).collect();
     let view = searcher.reader().view(&versions).expect("the head can be read");
@@ -167,23 +206,28 @@ fn ask(store: &Store) {
 
     for mode in modes {
         let request = |question: &String| Request { mode, ..Request::new(question) };
-        let mut times = times(&searcher, &asked, request);
+        let mut times = times(&searcher, asked, request);
         let first = latency(&mut times.first);
         row(&format!("{}, head", mode.as_str()), format!("{} (first time {first})", times.show()));
     }
     for mode in modes {
         let head = |question: &String| Request { mode, ..Request::new(question) };
-        let old = |question: &String| Request { at: Some(history[0].clone()), ..head(question) };
-        let figure = beside((&searcher, &old), (&searcher, &head), &asked);
-        let what = format!("{}, as of {} commits ago beside head (reach ≤ 1.5 ×)", mode.as_str(), history.len() - 1);
+        let old = |question: &String| Request { at: Some(drawn.oldest.clone()), ..head(question) };
+        let figure = beside((&searcher, &old), (&searcher, &head), asked);
+        let what = format!("{}, as of the oldest commit beside head (reach ≤ 1.5 ×)", mode.as_str());
         row(&what, figure);
     }
-    row("recall@10, head", recall(&searcher, &view, &asked, &view.entries));
-    for (filter, passing) in filters(&store.repository, searcher.reader(), &view) {
+    row("recall@10, head", recall(&searcher, &view, asked, &view.entries));
+    resident("resident memory of the reader before the first filter", "");
+    for expression in &drawn.filters {
+        let filter = Filter::parse(expression).expect("the expression is one");
+        let passing = || {
+            let started = Instant::now();
+            let passing = filter.entries(searcher.reader(), &view).expect("the store can be read");
+            (passing, milliseconds(started))
+        };
+        let ((passing, first), (_, filtering)) = (passing(), passing());
         let share = passing.len() as f64 / view.entries.len() as f64;
-        let started = Instant::now();
-        filter.entries(searcher.reader(), &view).expect("the store can be read");
-        let filtering = milliseconds(started);
         // A filter that takes seconds is not asked for hundreds of times.
         let few = &asked[..(2_000.0 / filtering).clamp(3.0, 20.0) as usize];
         let figures = modes.map(|mode| {
@@ -192,23 +236,28 @@ fn ask(store: &Store) {
         });
         row(
             &format!("filter that lets {:.2} % pass", 100.0 * share),
-            format!("{}; the filter itself {filtering:.1} ms of each", figures.join(", ")),
+            format!(
+                "{}; the filter itself {filtering:.1} ms of each, {first:.1} ms the first time",
+                figures.join(", ")
+            ),
         );
-        row(&format!("recall@10, {:.2} % pass", 100.0 * share), recall(&searcher, &view, &asked, &passing));
+        row(&format!("recall@10, {:.2} % pass", 100.0 * share), recall(&searcher, &view, asked, &passing));
     }
     let vectors = view.vectors.len();
     let allowed = (1.5 * (2 * vectors * view.vectors.dimensions()) as f64 + 40.0 * vectors as f64) / 1e6;
+    let reach = format!(" (reach ≤ 1.5 × vectors + 40 B an entry: {allowed:.0} MB)");
+    resident("resident memory of the reader after all that", &reach);
+}
+
+/// Prints what of this process is resident.
+fn resident(what: &str, reach: &str) {
+    // The allocator gives back what is free after half a second.
+    std::thread::sleep(Duration::from_secs(2));
     let memory = |name| support::memory_megabytes(std::process::id(), name);
+    let parts: Vec<String> = support::resident_parts().iter().map(|(part, mb)| format!("{part} {mb:.0}")).collect();
     row(
-        &format!(
-            "resident memory of the reader after all that (reach ≤ 1.5 × vectors + 40 B an entry: {allowed:.0} MB)"
-        ),
-        format!(
-            "{:.0} MB, {:.0} MB of it anonymous; peak {:.0} MB",
-            memory("VmRSS"),
-            memory("RssAnon"),
-            memory("VmHWM")
-        ),
+        &format!("{what}{reach}"),
+        format!("{:.0} MB ({}); peak {:.0} MB", memory("VmRSS"), parts.join(", "), memory("VmHWM")),
     );
 }
 
@@ -276,10 +325,10 @@ fn recall(searcher: &Searcher, view: &IndexView, asked: &[String], alive: &Roari
     )
 }
 
-/// Returns filters by path that let about [`SHARES`] of the entries pass, and what passes.
+/// Returns filters by path that let about [`SHARES`] of the entries pass.
 ///
 /// Folders are weighed by their bytes; what really passes is asked of the store.
-fn filters(repository: &Path, reader: &IndexReader, view: &IndexView) -> Vec<(Filter, RoaringBitmap)> {
+fn filters(repository: &Path) -> Vec<String> {
     let weights = support::folder_weights(repository);
     let whole = weights.iter().find(|(folder, _)| folder.is_empty()).map_or(1, |(_, bytes)| *bytes) as f64;
     SHARES
@@ -294,13 +343,8 @@ fn filters(repository: &Path, reader: &IndexReader, view: &IndexView) -> Vec<(Fi
                     chosen.push(folder);
                 }
             }
-            if chosen.is_empty() {
-                return None;
-            }
             let expression = format!("path:{{{}}}/**", chosen.join(","));
-            let filter = Filter::parse(&expression).ok()?;
-            let passing = filter.entries(reader, view).expect("the store can be read");
-            Some((filter, passing))
+            (!chosen.is_empty() && Filter::parse(&expression).is_ok()).then_some(expression)
         })
         .collect()
 }

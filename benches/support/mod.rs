@@ -130,6 +130,29 @@ pub(crate) fn memory_megabytes(process: u32, name: &str) -> f64 {
     line.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok()).map_or(f64::NAN, |kb| kb / 1000.0)
 }
 
+/// Returns the MB that are resident of each kind of what this process has mapped.
+pub(crate) fn resident_parts() -> Vec<(&'static str, f64)> {
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+    let mut parts = [("allocated", 0.0), ("database", 0.0), ("lexical index", 0.0), ("program", 0.0)];
+    let mut part = 0;
+    for line in maps.lines() {
+        let mut fields = line.split_whitespace();
+        let first = fields.next().unwrap_or_default();
+        if !first.ends_with(':') {
+            let file = fields.nth(4).unwrap_or_default();
+            part = match file {
+                file if file.ends_with("data.mdb") => 1,
+                file if file.contains("/lexical/") => 2,
+                file if file.starts_with('/') => 3,
+                _ => 0,
+            };
+        } else if first == "Rss:" {
+            parts[part].1 += fields.next().and_then(|kb| kb.parse::<f64>().ok()).unwrap_or_default() / 1000.0;
+        }
+    }
+    parts.to_vec()
+}
+
 /// Returns the seconds of processor time that a process has taken, all threads together, in steps of 10 ms.
 pub(crate) fn processor_seconds(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
