@@ -6,8 +6,8 @@
 //! (Kudo: "Subword regularization", ACL 2018, section 3.2), so pieces that do not occur in a text can be left out of the
 //! vocabulary; only the lowest score of all must stay, because the penalty of an unknown character is set against it.
 //!
-//! Setting up the whole vocabulary takes 40 to 90 ms, nearly all of it for 35,508 pieces of which a question needs a
-//! hundred; the small one takes 5 ms, most of it to read the file. A search from the command line asks one question.
+//! Setting up the whole tokenizer takes 40 to 90 ms and some 60 MB, nearly all of it for a tree of 35,508 pieces of which a
+//! question needs a hundred. Reading the file, once, takes 5 ms and 2 MB, and the tokenizer of a question a part of a millisecond.
 
 use dataflows::embed::EmbedError;
 use rustc_hash::FxHashSet;
@@ -35,7 +35,24 @@ pub(super) struct Pieces {
     numbers: Option<Vec<u32>>,
 }
 
-/// The parts of `tokenizer.json` that the small tokenizer is made of.
+/// What small tokenizers are made of.
+pub(super) struct Vocabulary {
+    normalizer: NormalizerWrapper,
+    pre_tokenizer: PreTokenizerWrapper,
+    /// In the order of their bytes.
+    pieces: Vec<Piece>,
+    /// The places of the unknown token and of the piece with the lowest score.
+    always: [usize; 2],
+}
+
+struct Piece {
+    text: Cow<'static, str>,
+    score: f64,
+    /// The model's number for it.
+    number: u32,
+}
+
+/// The parts of `tokenizer.json` that the vocabulary is made of.
 #[derive(serde::Deserialize)]
 struct File<'a> {
     normalizer: NormalizerWrapper,
@@ -58,30 +75,6 @@ impl Pieces {
         Ok(Self { tokenizer: Tokenizer::from_bytes(TOKENIZER)?, numbers: None })
     }
 
-    /// Returns a tokenizer that knows the pieces which occur in `text`; its work grows with the length of `text`.
-    ///
-    /// `text` is prepared already: words with spaces between them.
-    pub(super) fn of_text(text: &str) -> Result<Self, Failure> {
-        let File { normalizer, pre_tokenizer, model } = serde_json::from_slice(TOKENIZER)?;
-        let mut normalized = NormalizedString::from(text);
-        normalizer.normalize(&mut normalized)?;
-        let marked: String = format!("{WORD_START}{}", normalized.get()).replace(' ', "\u{2581}");
-        let borders: Vec<usize> = marked.char_indices().map(|(at, _)| at).chain([marked.len()]).collect();
-        let mut occurring: FxHashSet<&str> = FxHashSet::default();
-        for (first, &start) in borders.iter().enumerate() {
-            let ends = borders.iter().skip(first + 1).take(MAX_PIECE_CHARS);
-            occurring.extend(ends.map(|&end| &marked[start..end]));
-        }
-        let lowest = (0..).zip(&model.vocab).min_by(|a, b| a.1.1.total_cmp(&b.1.1)).map(|(number, _)| number);
-        let kept = (0..).zip(model.vocab).filter(|(number, (piece, _))| {
-            *number == UNKNOWN || Some(*number) == lowest || occurring.contains(piece.as_ref())
-        });
-        let (numbers, vocab) = kept.map(|(number, (piece, score))| (number, (piece.into_owned(), score))).unzip();
-        let mut tokenizer = Tokenizer::new(Unigram::from(vocab, Some(UNKNOWN as usize), false)?);
-        tokenizer.with_normalizer(Some(normalizer)).with_pre_tokenizer(Some(pre_tokenizer));
-        Ok(Self { tokenizer, numbers: Some(numbers) })
-    }
-
     /// Returns the number of tokens.
     pub(super) fn len(&self) -> usize {
         self.tokenizer.get_vocab_size(true)
@@ -99,6 +92,50 @@ impl Pieces {
             Some(numbers) => tokens.extend(known.map(|token| numbers[token as usize])),
         }
         Ok(())
+    }
+}
+
+impl Vocabulary {
+    /// Reads the file.
+    pub(super) fn read() -> Result<Self, Failure> {
+        let File { normalizer, pre_tokenizer, model } = serde_json::from_slice(TOKENIZER)?;
+        let numbered = (0..).zip(model.vocab);
+        let mut pieces: Vec<Piece> = numbered.map(|(number, (text, score))| Piece { text, score, number }).collect();
+        pieces.sort_unstable_by(|a, b| a.text.cmp(&b.text));
+        let places = || pieces.iter().enumerate();
+        let unknown = places().find(|(_, piece)| piece.number == UNKNOWN);
+        let lowest = places().min_by(|(_, a), (_, b)| a.score.total_cmp(&b.score));
+        let (Some((unknown, _)), Some((lowest, _))) = (unknown, lowest) else {
+            return Err("the compiled-in vocabulary is empty".into());
+        };
+        Ok(Self { normalizer, pre_tokenizer, pieces, always: [unknown, lowest] })
+    }
+
+    /// Returns a tokenizer that knows the pieces which occur in `text`; its work grows with the length of `text`.
+    ///
+    /// `text` is prepared already: words with spaces between them.
+    pub(super) fn pieces_of(&self, text: &str) -> Result<Pieces, Failure> {
+        let mut normalized = NormalizedString::from(text);
+        self.normalizer.normalize(&mut normalized)?;
+        let marked: String = format!("{WORD_START}{}", normalized.get()).replace(' ', "\u{2581}");
+        let borders: Vec<usize> = marked.char_indices().map(|(at, _)| at).chain([marked.len()]).collect();
+        let mut occurring: FxHashSet<usize> = FxHashSet::from_iter(self.always);
+        for (first, &start) in borders.iter().enumerate() {
+            let ends = borders.iter().skip(first + 1).take(MAX_PIECE_CHARS);
+            occurring.extend(ends.filter_map(|&end| self.place(&marked[start..end])));
+        }
+        let mut kept: Vec<&Piece> = occurring.into_iter().map(|place| &self.pieces[place]).collect();
+        // The unknown token is the first, as in the whole vocabulary.
+        kept.sort_unstable_by_key(|piece| piece.number);
+        let numbers = kept.iter().map(|piece| piece.number).collect();
+        let vocab = kept.into_iter().map(|piece| (piece.text.clone().into_owned(), piece.score)).collect();
+        let mut tokenizer = Tokenizer::new(Unigram::from(vocab, Some(UNKNOWN as usize), false)?);
+        tokenizer.with_normalizer(Some(self.normalizer.clone())).with_pre_tokenizer(Some(self.pre_tokenizer.clone()));
+        Ok(Pieces { tokenizer, numbers: Some(numbers) })
+    }
+
+    fn place(&self, text: &str) -> Option<usize> {
+        self.pieces.binary_search_by(|piece| piece.text.as_ref().cmp(text)).ok()
     }
 }
 

@@ -17,13 +17,12 @@
 //! Nine tenths of the time would go to the tokenizer. Since words are independent, a word's tokens are remembered and
 //! the tokenizer sees each frequent word once. `NOTICE` says where the model comes from.
 
-use super::pieces::Pieces;
+use super::pieces::{Pieces, Vocabulary};
 use super::prepare::for_each_word;
 use dataflows::data::{Fingerprint, Hasher};
 use dataflows::embed::{EmbedError, Embedder, Vector};
 use rustc_hash::FxHashMap;
 use std::error::Error;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 static EMBEDDINGS: &[u8] = include_bytes!("static-bi/embeddings.i8.bin");
@@ -53,9 +52,8 @@ const MAX_WORD_TOKENS: usize = 4 * MAX_WORDS;
 /// Longest word that is remembered, in bytes; longer ones hardly come twice.
 const MAX_REMEMBERED_BYTES: usize = 64;
 
-/// Longest question, in bytes, for which a small tokenizer is made, and how many of them before the whole one pays.
+/// Longest question, in bytes, for which a small tokenizer is made: beyond, the whole one pays.
 const MAX_SMALL_BYTES: usize = 2048;
-const MAX_SMALL_QUESTIONS: u32 = 4;
 
 /// Weight of an occurrence by its position. By repeated multiplication, which every machine rounds alike.
 static POSITION_WEIGHTS: [f64; HEAD_TOKENS] = {
@@ -72,7 +70,8 @@ static POSITION_WEIGHTS: [f64; HEAD_TOKENS] = {
 
 /// The model that is always there.
 ///
-/// Making one costs nothing: what a call needs is set up by the first one, some 50 ms for documents, 5 ms for questions.
+/// Making one costs nothing: what a call needs is set up by the first one, some 50 ms and 60 MB for documents, 5 ms and 2 MB for
+/// questions.
 ///
 /// ```
 /// use dataflows::embed::Embedder;
@@ -86,8 +85,8 @@ static POSITION_WEIGHTS: [f64; HEAD_TOKENS] = {
 pub struct StaticModel {
     rows: OnceLock<Result<Rows, String>>,
     pieces: OnceLock<Result<Pieces, String>>,
-    /// Questions that were answered without the whole tokenizer.
-    small_questions: AtomicU32,
+    /// What tokenizers of single questions are made of.
+    vocabulary: OnceLock<Result<Vocabulary, String>>,
     /// One a concurrent caller; taken for the length of a call.
     workers: Mutex<Vec<Worker>>,
 }
@@ -121,20 +120,15 @@ impl StaticModel {
         self.pieces.get_or_init(load).as_ref().map_err(|reason| unusable(reason.clone()))
     }
 
-    /// Returns a tokenizer for one question alone, where that is quicker than to set up the whole one.
-    fn small_pieces(&self, text: &str) -> Result<Option<Pieces>, EmbedError> {
-        if self.pieces.get().is_some()
-            || text.len() > MAX_SMALL_BYTES
-            || self.small_questions.fetch_add(1, Ordering::Relaxed) >= MAX_SMALL_QUESTIONS
-        {
-            return Ok(None);
-        }
+    /// Returns a tokenizer for one question alone, which is quick to set up.
+    fn pieces_of(&self, text: &str) -> Result<Pieces, EmbedError> {
+        let vocabulary = self.vocabulary.get_or_init(|| Vocabulary::read().map_err(|error| error.to_string()));
         let mut prepared = String::with_capacity(text.len() + text.len() / 4);
         for_each_word(text, |word| {
             prepared.push_str(word);
             prepared.push(' ');
         });
-        Pieces::of_text(&prepared).map(Some).map_err(unusable)
+        vocabulary.as_ref().map_err(|reason| unusable(reason.clone()))?.pieces_of(&prepared).map_err(unusable)
     }
 
     /// Runs `work` with a worker's memory, which later calls use again.
@@ -169,16 +163,26 @@ impl Embedder for StaticModel {
     fn embed_documents(&self, texts: &[&str]) -> Result<Vec<Option<Vector>>, EmbedError> {
         let pieces = self.pieces()?;
         self.with_worker(|rows, worker| {
-            let embed =
-                |text: &&str| worker.sum(rows, pieces, text, Side::Document)?.map(|sum| Vector::new(&sum)).transpose();
-            texts.iter().map(embed).collect()
+            let mut tokenize = |word: &str, tokens: &mut Vec<u32>| pieces.tokenize(word, tokens);
+            let mut embed = |text: &&str| {
+                worker.sum(rows, &mut tokenize, text, Side::Document)?.map(|sum| Vector::new(&sum)).transpose()
+            };
+            texts.iter().map(&mut embed).collect()
         })
     }
 
     fn embed_query(&self, text: &str) -> Result<Option<Vec<f32>>, EmbedError> {
-        let small = self.small_pieces(text)?;
-        let pieces = small.as_ref().map_or_else(|| self.pieces(), Ok)?;
-        let sum = self.with_worker(|rows, worker| worker.sum(rows, pieces, text, Side::Query))?;
+        // Made for the first word that is not remembered.
+        let mut small = None;
+        let mut tokenize = |word: &str, tokens: &mut Vec<u32>| {
+            let pieces = match &small {
+                None if self.pieces.get().is_some() || text.len() > MAX_SMALL_BYTES => self.pieces()?,
+                None => small.insert(self.pieces_of(text)?),
+                Some(pieces) => pieces,
+            };
+            pieces.tokenize(word, tokens)
+        };
+        let sum = self.with_worker(|rows, worker| worker.sum(rows, &mut tokenize, text, Side::Query))?;
         Ok(sum.map(|sum| {
             let squares: f64 = sum.iter().map(|&component| f64::from(component) * f64::from(component)).sum();
             sum.iter().map(|&component| (f64::from(component) / squares.sqrt()) as f32).collect()
@@ -208,6 +212,9 @@ impl Rows {
     }
 }
 
+/// Appends the known tokens of a word.
+type Tokenize<'a> = &'a mut dyn FnMut(&str, &mut Vec<u32>) -> Result<(), EmbedError>;
+
 /// What one caller at a time works with: remembered words, and room for the counts of one text.
 struct Worker {
     /// Where each word's tokens stand in `word_tokens`.
@@ -233,24 +240,24 @@ impl Worker {
     }
 
     /// Puts the known tokens of `text` into `self.tokens`.
-    fn read(&mut self, pieces: &Pieces, text: &str) -> Result<(), EmbedError> {
+    fn read(&mut self, tokenize: Tokenize<'_>, text: &str) -> Result<(), EmbedError> {
         self.tokens.clear();
         let mut result = Ok(());
         for_each_word(text, |word| {
             if result.is_ok() {
-                result = self.read_word(pieces, word);
+                result = self.read_word(tokenize, word);
             }
         });
         result
     }
 
-    fn read_word(&mut self, pieces: &Pieces, word: &str) -> Result<(), EmbedError> {
+    fn read_word(&mut self, tokenize: Tokenize<'_>, word: &str) -> Result<(), EmbedError> {
         if let Some(&(start, end)) = self.words.get(word) {
             self.tokens.extend_from_slice(&self.word_tokens[start as usize..end as usize]);
             return Ok(());
         }
         let before = self.tokens.len();
-        pieces.tokenize(word, &mut self.tokens)?;
+        tokenize(word, &mut self.tokens)?;
         if word.len() <= MAX_REMEMBERED_BYTES {
             if self.words.len() >= MAX_WORDS || self.word_tokens.len() >= MAX_WORD_TOKENS {
                 self.words.clear();
@@ -267,11 +274,11 @@ impl Worker {
     fn sum(
         &mut self,
         rows: &Rows,
-        pieces: &Pieces,
+        tokenize: Tokenize<'_>,
         text: &str,
         side: Side,
     ) -> Result<Option<[f32; DIMENSIONS]>, EmbedError> {
-        self.read(pieces, text)?;
+        self.read(tokenize, text)?;
         for (position, &token) in self.tokens.iter().enumerate() {
             let weight = match side {
                 Side::Query => 1.0,
