@@ -10,6 +10,7 @@ use super::files::{self, Listing};
 use super::format::{self, Ending, Shape};
 use super::reader::is_gone;
 use super::rows::Rows;
+use super::sealed;
 use half::f16;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
@@ -44,7 +45,7 @@ pub fn check(
         let fresh: Vec<u32> = listing.sealed.difference(&sealed).copied().collect();
         for number in fresh {
             let path = files::sealed_path(directory, number);
-            match files::read_whole(&path).and_then(|bytes| format::decode_sealed(&bytes, shape, &path)) {
+            match sealed::read(&path, shape) {
                 Ok(rows) => check.take(rows.into_rows(), look),
                 // Its rows that count are in a higher one, which was there before it went.
                 Err(error) if is_gone(&error) => continue 'look,

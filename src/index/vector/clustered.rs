@@ -25,6 +25,8 @@ pub(super) struct ClusterRows {
     /// The components of one centre a list.
     centres: Vec<f16>,
     lists: Vec<Rows>,
+    /// The ordinals of all lists.
+    bitmap: RoaringBitmap,
 }
 
 impl ClusterRows {
@@ -50,25 +52,28 @@ impl ClusterRows {
         if centres.iter().any(|component| !component.is_finite()) {
             return Err("a centre is not finite");
         }
-        let mut all = RoaringBitmap::new();
-        for rows in &lists {
-            let own = rows.bitmap();
-            if !all.is_disjoint(&own) {
-                return Err("an ordinal is in two lists");
-            }
-            all |= own;
-        }
+        // Sorted once: to add the ordinals of thousands of lists to a bitmap one after another takes longer than to read them.
+        let mut ordinals = Vec::with_capacity(lists.iter().map(Rows::len).sum());
+        lists.iter().for_each(|rows| ordinals.extend_from_slice(rows.ordinals()));
+        ordinals.sort_unstable();
+        let Ok(bitmap) = RoaringBitmap::from_sorted_iter(ordinals) else {
+            return Err("an ordinal is in two lists");
+        };
         let (centres, lists) = centres
             .chunks(dimensions.max(1))
             .zip(lists)
             .filter(|(_, rows)| !rows.is_empty())
             .map(|(centre, rows)| (centre.to_vec(), rows))
             .unzip::<Vec<f16>, Rows, Vec<Vec<f16>>, Vec<Rows>>();
-        Ok(Self { dimensions, centres: centres.concat(), lists })
+        Ok(Self { dimensions, centres: centres.concat(), lists, bitmap })
     }
 
     /// Leaves out the rows that `held` has, and adds the others to it.
     pub(super) fn admit(self, held: &mut RoaringBitmap) -> Self {
+        if held.is_disjoint(&self.bitmap) {
+            *held |= &self.bitmap;
+            return self;
+        }
         let lists = self.lists.into_iter().map(|rows| rows.admit(held)).collect();
         Self::from_parts(self.dimensions, self.centres, lists).expect("fewer rows of lists are lists")
     }
@@ -81,8 +86,8 @@ impl ClusterRows {
         self.dimensions
     }
 
-    pub(super) fn bitmap(&self) -> RoaringBitmap {
-        self.lists.iter().fold(RoaringBitmap::new(), |all, rows| all | rows.bitmap())
+    pub(super) const fn bitmap(&self) -> &RoaringBitmap {
+        &self.bitmap
     }
 
     pub(super) fn centres(&self) -> &[f16] {
@@ -115,7 +120,7 @@ impl ClusteredSegment {
         let centres = Rows::from_parts(rows.dimensions, numbers, rows.centres.clone()).expect("centres are checked");
         let lists = rows.lists.iter().map(|rows| VectorSegment::new(backend, rows)).collect::<Result<_, _>>()?;
         let centres = VectorSegment::new(backend, &centres)?;
-        Ok(Self { centres, lists, codes: Codes::new(rows), bitmap: rows.bitmap() })
+        Ok(Self { centres, lists, codes: Codes::new(rows), bitmap: rows.bitmap().clone() })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -170,6 +175,7 @@ impl ClusteredSegment {
     pub(super) fn rows(&self) -> Result<ClusterRows, VectorError> {
         let lists = self.lists.iter().map(VectorSegment::rows).collect::<Result<_, _>>()?;
         let centres = self.centres.rows()?;
-        Ok(ClusterRows { dimensions: centres.dimensions(), centres: centres.components().to_vec(), lists })
+        let (dimensions, centres) = (centres.dimensions(), centres.components().to_vec());
+        Ok(ClusterRows { dimensions, centres, lists, bitmap: self.bitmap.clone() })
     }
 }

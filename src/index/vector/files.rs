@@ -116,13 +116,19 @@ pub(super) fn tail_path(directory: &Path, number: u32) -> PathBuf {
     directory.join(format!("tail-{number:08x}{SUFFIX}"))
 }
 
-/// Reads a whole file into memory, if it is not absurdly large.
-pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>, VectorError> {
+/// Opens a file for reading, if it is not absurdly large; returns its length beside it.
+pub(super) fn open(path: &Path) -> Result<(File, u64), VectorError> {
     let file = File::open(path).map_err(VectorError::io("open", path))?;
     let length = file.metadata().map_err(VectorError::io("read", path))?.len();
     if length > MAX_FILE_BYTES {
         return Err(VectorError::damaged(path, format!("it has {length} bytes, and no vector file is so long")));
     }
+    Ok((file, length))
+}
+
+/// Reads a whole file into memory, if it is not absurdly large.
+pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>, VectorError> {
+    let (file, length) = open(path)?;
     let mut bytes = Vec::with_capacity(length as usize);
     file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(VectorError::io("read", path))?;
     Ok(bytes)

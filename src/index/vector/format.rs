@@ -23,6 +23,7 @@ use super::rows::Rows;
 use dataflows::data::Fingerprint;
 use half::f16;
 use roaring::RoaringBitmap;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// The format of tails and of sealed files whose rows are in one block.
@@ -39,6 +40,10 @@ const TAIL_MAGIC: &[u8; 8] = b"TMVTAIL1";
 const HEAD: usize = 32;
 const CHECKSUM: usize = 8;
 const FRAME_HEAD: usize = 4 + CHECKSUM;
+/// Bytes of a sealed file in front of its lists or rows.
+const SEALED_HEAD: usize = HEAD + 4;
+/// A sealed file is read in pieces of this size, which stay in the processor's cache from the file to the rows.
+const PIECE: usize = 1 << 18;
 const OTHER_LENGTH: &str = "its length does not fit its count";
 
 /// What vectors of one store have in common.
@@ -91,7 +96,7 @@ impl SealedRows {
     pub(super) fn bitmap(&self) -> RoaringBitmap {
         match self {
             Self::Flat(rows) => rows.bitmap(),
-            Self::Clustered(rows) => rows.bitmap(),
+            Self::Clustered(rows) => rows.bitmap().clone(),
         }
     }
 
@@ -179,27 +184,135 @@ pub(super) fn encode_sealed(shape: Shape, rows: &SealedRows) -> Vec<u8> {
     bytes
 }
 
-/// Returns the rows of a sealed file, once its whole is proven.
-pub(super) fn decode_sealed(bytes: &[u8], shape: Shape, path: &Path) -> Result<SealedRows, VectorError> {
+/// Returns the rows of a sealed file of `length` bytes, once its whole is proven: it is read twice, and never held beside its
+/// rows.
+pub(super) fn read_sealed(
+    file: &mut (impl Read + Seek),
+    length: u64,
+    shape: Shape,
+    path: &Path,
+) -> Result<SealedRows, VectorError> {
     let damaged = |reason: &str| VectorError::damaged(path, reason);
-    let Some((content, sum)) = bytes.split_last_chunk::<{ blake3::OUT_LEN }>().filter(|(c, _)| c.len() >= HEAD + 4)
+    let Some(content) = length.checked_sub(blake3::OUT_LEN as u64).filter(|content| *content >= SEALED_HEAD as u64)
     else {
         return Err(damaged("it is too short"));
     };
-    if blake3::hash(content) != blake3::Hash::from_bytes(*sum) {
+    if !is_whole(file, content).map_err(VectorError::io("read", path))? {
         return Err(damaged("its BLAKE3 sum does not fit"));
     }
-    let format = check_head(content, SEALED_MAGIC, shape, path)?;
-    let count = number(&content[HEAD..]) as usize;
-    let body = &content[HEAD + 4..];
+    let body = file.seek(SeekFrom::Start(0)).map(|_| Body { file, left: content, piece: Vec::new() });
+    let mut body = body.map_err(VectorError::io("read", path))?;
+    let head = body.take(SEALED_HEAD).map_err(VectorError::io("read", path))?;
+    let format = check_head(head, SEALED_MAGIC, shape, path)?;
+    let count = number(&head[HEAD..]) as usize;
     let rows = if format == CLUSTERED {
-        pull_lists(body, count, shape).map(SealedRows::Clustered)
-    } else if count.checked_mul(shape.row_bytes()) == Some(body.len()) {
-        pull_rows(body, count, shape).map(SealedRows::Flat)
+        body.lists(count, shape).map(|rows| rows.map(SealedRows::Clustered))
     } else {
-        Err(OTHER_LENGTH)
+        body.rows(count, shape).map(|rows| rows.map(SealedRows::Flat))
     };
+    let rows = rows.map_err(VectorError::io("read", path))?;
     rows.and_then(|rows| if rows.is_empty() { Err("it has no row") } else { Ok(rows) }).map_err(damaged)
+}
+
+/// Returns whether the first `content` bytes have the sum that follows them.
+fn is_whole(file: &mut (impl Read + Seek), content: u64) -> io::Result<bool> {
+    file.seek(SeekFrom::Start(0))?;
+    let (mut hasher, mut piece, mut left) = (blake3::Hasher::new(), vec![0; PIECE], content);
+    while left > 0 {
+        let piece = &mut piece[..left.min(PIECE as u64) as usize];
+        file.read_exact(piece)?;
+        hasher.update(piece);
+        left -= piece.len() as u64;
+    }
+    let mut sum = [0; blake3::OUT_LEN];
+    file.read_exact(&mut sum)?;
+    Ok(hasher.finalize() == blake3::Hash::from_bytes(sum))
+}
+
+/// What is left to read of a sealed file that is whole.
+struct Body<'a, R> {
+    file: &'a mut R,
+    left: u64,
+    piece: Vec<u8>,
+}
+
+/// What was read, or why it cannot be that.
+type Found<T> = io::Result<Result<T, &'static str>>;
+
+impl<R: Read> Body<'_, R> {
+    /// Returns the next so many bytes, of which there are as many.
+    fn take(&mut self, bytes: usize) -> io::Result<&[u8]> {
+        self.piece.resize(bytes, 0);
+        self.file.read_exact(&mut self.piece)?;
+        self.left -= bytes as u64;
+        Ok(&self.piece)
+    }
+
+    /// Whether exactly so many bytes are left.
+    fn is(&self, bytes: Option<usize>) -> bool {
+        bytes.is_some_and(|bytes| bytes as u64 == self.left)
+    }
+
+    /// Reads `count` numbers.
+    fn numbers(&mut self, count: usize) -> io::Result<Vec<u32>> {
+        let mut numbers = Vec::with_capacity(count);
+        while numbers.len() < count {
+            let piece = self.take(4 * (count - numbers.len()).min(PIECE / 4))?;
+            numbers.extend(piece.chunks_exact(4).map(number));
+        }
+        Ok(numbers)
+    }
+
+    /// Reads `count` components.
+    fn components(&mut self, count: usize) -> io::Result<Vec<f16>> {
+        let mut components = Vec::with_capacity(count);
+        while components.len() < count {
+            let piece = self.take(2 * (count - components.len()).min(PIECE / 2))?;
+            components.extend(piece.chunks_exact(2).map(|pair| f16::from_le_bytes([pair[0], pair[1]])));
+        }
+        Ok(components)
+    }
+
+    /// Reads all that is left as `count` rows.
+    fn rows(&mut self, count: usize, shape: Shape) -> Found<Rows> {
+        if !self.is(count.checked_mul(shape.row_bytes())) {
+            return Ok(Err(OTHER_LENGTH));
+        }
+        let ordinals = self.numbers(count)?;
+        let components = self.components(count * shape.components())?;
+        Ok(Rows::from_parts(shape.components(), ordinals, components))
+    }
+
+    /// Reads all that is left as `count` rows in lists.
+    fn lists(&mut self, count: usize, shape: Shape) -> Found<ClusterRows> {
+        if self.left < 4 {
+            return Ok(Err(OTHER_LENGTH));
+        }
+        let lists = number(self.take(4)?) as usize;
+        let heads = lists.checked_mul(2 * shape.components() + 4);
+        let rows = count.checked_mul(shape.row_bytes());
+        if !self.is(heads.zip(rows).and_then(|(heads, rows)| heads.checked_add(rows))) {
+            return Ok(Err(OTHER_LENGTH));
+        }
+        let centres = self.components(lists * shape.components())?;
+        // The sizes are as hostile as the rest; where they fit, so do the products.
+        let sizes = self.numbers(lists)?;
+        if sizes.iter().map(|size| u64::from(*size)).sum::<u64>() != count as u64 {
+            return Ok(Err(OTHER_LENGTH));
+        }
+        let ordinals = self.numbers(count)?;
+        let (mut ordinals, mut parts) = (ordinals.as_slice(), Vec::with_capacity(lists));
+        for size in sizes {
+            let (own, others) = ordinals.split_at(size as usize);
+            ordinals = others;
+            let components = self.components(size as usize * shape.components())?;
+            match Rows::from_parts(shape.components(), own.to_vec(), components) {
+                Ok(rows) => parts.push(rows),
+                Err(reason) => return Ok(Err(reason)),
+            }
+        }
+        Ok(ClusterRows::from_parts(shape.components(), centres, parts))
+    }
 }
 
 /// Returns the header of a new tail file.
@@ -275,34 +388,6 @@ fn push_rows(bytes: &mut Vec<u8>, parts: &[Rows]) {
 fn pull_rows(body: &[u8], count: usize, shape: Shape) -> Result<Rows, &'static str> {
     let (ordinals, components) = body.split_at(4 * count);
     Rows::from_parts(shape.components(), pull_numbers(ordinals), pull_components(components))
-}
-
-/// Reads `count` rows in lists out of `body`.
-fn pull_lists(body: &[u8], count: usize, shape: Shape) -> Result<ClusterRows, &'static str> {
-    let Some((lists, body)) = body.split_first_chunk::<4>() else { return Err(OTHER_LENGTH) };
-    let lists = u32::from_le_bytes(*lists) as usize;
-    let heads = lists.checked_mul(2 * shape.components() + 4).ok_or(OTHER_LENGTH)?;
-    if count.checked_mul(shape.row_bytes()).and_then(|rows| rows.checked_add(heads)) != Some(body.len()) {
-        return Err(OTHER_LENGTH);
-    }
-    let (heads, body) = body.split_at(heads);
-    let (centres, sizes) = heads.split_at(2 * shape.components() * lists);
-    let (mut ordinals, mut components) = body.split_at(4 * count);
-    let mut parts = Vec::with_capacity(lists);
-    for size in pull_numbers(sizes) {
-        let size = size as usize;
-        // The sizes are as hostile as the rest; where they fit, so do the products.
-        let Some((own, others)) = size.checked_mul(4).and_then(|bytes| ordinals.split_at_checked(bytes)) else {
-            return Err(OTHER_LENGTH);
-        };
-        let (own_components, other_components) = components.split_at(2 * shape.components() * size);
-        parts.push(Rows::from_parts(shape.components(), pull_numbers(own), pull_components(own_components))?);
-        (ordinals, components) = (others, other_components);
-    }
-    if !ordinals.is_empty() {
-        return Err(OTHER_LENGTH);
-    }
-    ClusterRows::from_parts(shape.components(), pull_components(centres), parts)
 }
 
 fn pull_numbers(bytes: &[u8]) -> Vec<u32> {

@@ -6,9 +6,9 @@
 //! the very end that is not whole is not there yet; the next `refresh` looks again.
 
 use super::files::{self, Listing};
-use super::format::{self, Ending, Shape};
+use super::format::{self, Ending, SealedRows, Shape};
 use super::rows::Rows;
-use super::sealed::Segments;
+use super::sealed::{self, Segments};
 use super::segment::VectorSegment;
 use super::writer::SEAL_ROWS;
 use super::{Backend, VectorError, VectorSet};
@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::thread::ScopedJoinHandle;
 
 /// How often a file that went between listing and opening, a tail that was sealed or files that were put together, is looked
 /// for again.
@@ -40,6 +41,11 @@ pub struct VectorReader {
 /// Says whether a file was not there any more when it was to be read.
 pub(super) fn is_gone(error: &VectorError) -> bool {
     matches!(error, VectorError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+}
+
+/// Returns what a thread has read.
+fn joined(thread: ScopedJoinHandle<'_, Result<SealedRows, VectorError>>) -> Result<SealedRows, VectorError> {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The tail file as far as it was read.
@@ -88,15 +94,9 @@ impl VectorReader {
         'look: for _ in 0..ATTEMPTS {
             let listing = Listing::read_settled(&self.directory)?;
             let fresh: Vec<u32> = listing.sealed.difference(&self.sealed).copied().collect();
-            // By ascending numbers, so that a file which went meanwhile is made up for by a higher one, read after it.
-            for number in fresh {
-                let path = files::sealed_path(&self.directory, number);
-                match self.segments.adopt(&path, number, self.shape) {
-                    Err(error) if is_gone(&error) => continue 'look,
-                    adopted => adopted?,
-                };
-                self.sealed.insert(number);
-                self.changed = true;
+            match self.adopt(&fresh) {
+                Err(error) if is_gone(&error) => continue 'look,
+                adopted => adopted?,
             }
             self.forget(&listing.sealed);
             self.held = self.segments.sealed_ordinals();
@@ -110,6 +110,30 @@ impl VectorReader {
             self.set = self.segments.set();
         }
         Ok(changed)
+    }
+
+    /// Takes in sealed files by ascending numbers, so that one which went meanwhile is made up for by a higher one, read after
+    /// it. While the rows of a file are taken in, a thread reads the next.
+    fn adopt(&mut self, numbers: &[u32]) -> Result<(), VectorError> {
+        let (directory, shape) = (self.directory.clone(), self.shape);
+        let read = |number: u32| sealed::read(&files::sealed_path(&directory, number), shape);
+        std::thread::scope(|scope| {
+            let mut ahead = None;
+            for (at, &number) in numbers.iter().enumerate() {
+                let rows = match ahead.take() {
+                    Some(thread) => joined(thread)?,
+                    None => read(number)?,
+                };
+                ahead = numbers.get(at + 1).map(|&next| {
+                    let read = &read;
+                    scope.spawn(move || read(next))
+                });
+                self.segments.adopt(rows, number)?;
+                self.sealed.insert(number);
+                self.changed = true;
+            }
+            Ok(())
+        })
     }
 
     /// Forgets the files that are not there any more: what counts of their rows is in others, which were read.

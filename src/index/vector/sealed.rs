@@ -6,7 +6,7 @@
 //! written anew under higher numbers or their own.
 
 use super::clustered::ClusteredSegment;
-use super::format::{SealedRows, Shape, decode_sealed};
+use super::format::{SealedRows, Shape, read_sealed};
 use super::segment::VectorSegment;
 use super::set::Blocks;
 use super::{Backend, VectorError, VectorSet, files};
@@ -59,6 +59,12 @@ impl Block {
     }
 }
 
+/// Returns the rows of a sealed file.
+pub(super) fn read(path: &Path, shape: Shape) -> Result<SealedRows, VectorError> {
+    let (mut file, length) = files::open(path)?;
+    read_sealed(&mut file, length, shape, path)
+}
+
 /// Sealed segments, and what the tail holds in small ones.
 pub(super) struct Segments {
     pub(super) dimensions: usize,
@@ -104,16 +110,16 @@ impl Segments {
         shape: Shape,
         held: &mut RoaringBitmap,
     ) -> Result<bool, VectorError> {
-        let rows = decode_sealed(&files::read_whole(path)?, shape, path)?.admit(held);
+        let rows = read(path, shape)?.admit(held);
         if !rows.is_empty() {
             self.sealed.push(Sealed::new(number, self.backend, &rows)?);
         }
         Ok(!rows.is_empty())
     }
 
-    /// Takes in a sealed file whose rows count before those of files with smaller numbers: what these hold of it goes there.
-    pub(super) fn adopt(&mut self, path: &Path, number: u32, shape: Shape) -> Result<(), VectorError> {
-        let rows = decode_sealed(&files::read_whole(path)?, shape, path)?;
+    /// Takes in the rows of a sealed file, which count before those of files with smaller numbers: what these hold of it goes
+    /// there.
+    pub(super) fn adopt(&mut self, rows: SealedRows, number: u32) -> Result<(), VectorError> {
         let mut held = RoaringBitmap::new();
         for sealed in self.sealed.iter().filter(|sealed| sealed.number > number) {
             held |= &*sealed.ordinals;
