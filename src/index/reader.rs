@@ -47,7 +47,7 @@ pub struct IndexReader {
     catalogue: Catalogue,
     memo: StoreMemo,
     parts: Mutex<Parts>,
-    columns: Mutex<Columns>,
+    columns: Columns,
 }
 
 struct Parts {
@@ -99,7 +99,7 @@ impl IndexReader {
             memo: database.memo(model),
             database,
             parts: Mutex::new(parts),
-            columns: Mutex::default(),
+            columns: Columns::default(),
         })
     }
 
@@ -172,14 +172,20 @@ impl IndexReader {
 
     /// Returns those of `entries` that a filter lets pass.
     ///
-    /// Costs some milliseconds a million entries; the first time, the reading of their rows.
+    /// Costs some milliseconds a million entries; the first time, the reading of their columns.
     ///
     /// # Errors
     /// Where the database fails or lacks one of the rows.
     pub fn passing(&self, entries: &RoaringBitmap, judge: &dyn Judge) -> Result<RoaringBitmap, ReaderError> {
-        // A panic of a judge leaves whole rows.
-        let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(columns.passing(&self.catalogue, entries, judge)?)
+        Ok(self.columns.passing(&self.catalogue, entries, judge)?)
+    }
+
+    /// Returns the number of an entry's path: entries have the same one if and only if they stand at one path.
+    ///
+    /// # Errors
+    /// Where the database fails or lacks the row.
+    pub fn path_number(&self, entry: Ordinal) -> Result<u32, ReaderError> {
+        Ok(self.columns.path_number(&self.catalogue, entry)?)
     }
 
     /// Calls `look` with the version log as it was last read.
@@ -221,6 +227,6 @@ impl IndexReader {
 impl TieOrder for IndexReader {
     fn compare(&self, left: Ordinal, right: Ordinal) -> Ordering {
         // A store that lost a row has worse troubles, which reading the hit will report.
-        self.catalogue.compare(left, right).unwrap_or_else(|_| left.cmp(&right))
+        self.columns.compare(&self.catalogue, left, right).unwrap_or_else(|_| left.cmp(&right))
     }
 }

@@ -6,8 +6,8 @@
 
 use crate::index::{IndexReader, IndexView, ReaderError};
 use crate::store::Judge;
-use dataflows::data::{Card, DocumentPath};
-use globset::{Glob, GlobMatcher};
+use dataflows::data::Card;
+use globset::{Candidate, Glob, GlobMatcher};
 use roaring::RoaringBitmap;
 
 /// The most terms that one expression may have.
@@ -44,7 +44,11 @@ pub enum FilterError {
 
 /// A conjunction of terms.
 #[derive(Clone, Debug)]
-pub struct Filter(Vec<Term>);
+pub struct Filter {
+    /// The terms as they were written, a blank between them.
+    expression: String,
+    terms: Vec<Term>,
+}
 
 #[derive(Clone, Debug)]
 struct Term {
@@ -79,7 +83,8 @@ impl Filter {
         if terms.len() > MAX_TERMS {
             return Err(FilterError::TooLong);
         }
-        terms.into_iter().map(Term::parse).collect::<Result<_, _>>().map(Self)
+        let expression = terms.join(" ");
+        Ok(Self { expression, terms: terms.into_iter().map(Term::parse).collect::<Result<_, _>>()? })
     }
 
     /// Returns the live entries of a view that pass.
@@ -92,14 +97,18 @@ impl Filter {
 }
 
 impl Judge for Filter {
+    fn name(&self) -> &str {
+        &self.expression
+    }
+
     fn looks_at(&self) -> [bool; 3] {
-        let looks_at = |part| self.0.iter().any(|term| term.key.part() == part);
+        let looks_at = |part| self.terms.iter().any(|term| term.key.part() == part);
         [looks_at(Part::Path), looks_at(Part::Head), looks_at(Part::Place)]
     }
 
-    fn path(&self, path: &DocumentPath) -> bool {
-        let path = path.display();
-        self.all(Part::Path, |term| term.pattern.is_match(path.as_ref()))
+    fn path(&self, path: &str) -> bool {
+        let path = Candidate::new(path);
+        self.all(Part::Path, |term| term.pattern.is_match_candidate(&path))
     }
 
     fn head(&self, card: &Card) -> bool {
@@ -121,7 +130,7 @@ impl Judge for Filter {
 impl Filter {
     /// Whether every term about a part holds; `matches` leaves out the term's negation.
     fn all(&self, part: Part, matches: impl Fn(&Term) -> bool) -> bool {
-        self.0.iter().filter(|term| term.key.part() == part).all(|term| matches(term) != term.negated)
+        self.terms.iter().filter(|term| term.key.part() == part).all(|term| matches(term) != term.negated)
     }
 }
 

@@ -15,7 +15,6 @@ use crate::index::lexical::LexicalQuery;
 use crate::index::vector::{Nearest, Reach};
 use crate::index::{IndexReader, IndexView};
 use crate::store::Layout;
-use dataflows::data::DocumentPath;
 use dataflows::embed::Embedder;
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -248,20 +247,18 @@ impl Searcher {
 
     /// Keeps the first k that a document may still give; with `fold`, the same text counts once.
     fn thin_out(&self, found: &[Found], request: &Request, k: usize) -> Result<Vec<Found>, SearchError> {
-        let mut of_document: FxHashMap<DocumentPath, usize> = FxHashMap::default();
+        let mut of_document: FxHashMap<u32, usize> = FxHashMap::default();
         let mut texts = FxHashSet::default();
         let mut kept = Vec::new();
         for found in found {
-            let entry = self.reader.catalogue().entry(found.ordinal)?.entry;
-            let is_new_text = texts.insert(entry.text);
-            if request.fold && !is_new_text {
+            if request.fold && !texts.insert(self.reader.catalogue().entry(found.ordinal)?.entry.text) {
                 kept.push(*found);
                 continue;
             }
             if texts.len() > k && request.fold {
                 break;
             }
-            let given = of_document.entry(entry.path).or_default();
+            let given = of_document.entry(self.reader.path_number(found.ordinal)?).or_default();
             *given += 1;
             if *given <= request.per_document {
                 kept.push(*found);

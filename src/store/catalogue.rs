@@ -7,7 +7,8 @@
 //! a publish that did not finish; the next writer removes those whose words or vectors are lost, before it gives out a new
 //! ordinal.
 
-use super::packing::unpack_entry;
+use super::columns::blocks;
+use super::packing::{pack_entry, unpack_entry};
 use super::rows::{RowReader, RowWriter, path_of_document, row_of};
 use super::tables::{Table, Tables};
 use super::{CodecError, StoreError, WriteTransaction};
@@ -296,13 +297,15 @@ impl Catalogue {
         to: &mut WriteTransaction<'_>,
         entries: impl Iterator<Item = (Ordinal, &'a EntryRecord, Card)>,
     ) -> Result<(), StoreError> {
-        let (mut rows, mut ids) = (RowWriter::default(), Vec::new());
+        let (mut rows, mut ids, mut columns) = (RowWriter::default(), Vec::new(), Vec::new());
         for (ordinal, record, card) in entries {
             let row = rows.entry(&self.tables, &mut to.0, record, &card)?;
-            self.tables.entries.put_bytes(&mut to.0, &key(ordinal), &row)?;
+            self.tables.entries.put_bytes(&mut to.0, &key(ordinal), &pack_entry(&row))?;
             ids.push((record.entry.id().to_bytes(), ordinal.get()));
+            columns.push((ordinal.get(), [row.path, row.head, row.place]));
         }
-        self.tables.entry_ids.put_all(&mut to.0, ids)
+        self.tables.entry_ids.put_all(&mut to.0, ids)?;
+        blocks::put(&self.tables, &mut to.0, columns)
     }
 
     /// Writes documents' rows under new ordinals.

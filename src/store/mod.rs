@@ -166,6 +166,7 @@ impl Database {
     pub fn open_writer(layout: &Layout) -> Result<Self, StoreError> {
         let tables = Tables::open(&layout.memo(), true)?;
         upgrade::upgrade(layout, &tables)?;
+        columns::blocks::fill(&tables)?;
         Ok(Self { tables })
     }
 
@@ -266,6 +267,14 @@ impl Database {
             ("vectors", tables.vectors.count_lost(&txn)?),
         ];
         Ok(lost.into_iter().filter(|(_, lost)| *lost > 0).collect())
+    }
+
+    /// Returns how many entries have another path, head or place in the columns that filters look at than in their rows.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn odd_columns(&self) -> Result<u64, StoreError> {
+        columns::blocks::count_odd(&self.tables, &*self.tables.read()?)
     }
 
     /// Returns the bytes of the pages that each table takes.

@@ -10,8 +10,7 @@
 
 use super::catalogue::EntryRecord;
 use super::packing::{
-    PackedDocument, PackedEntry, PackedOutcome, Place, head_and_place, pack_document, pack_entry, unpack_document,
-    unpack_entry,
+    PackedDocument, PackedEntry, PackedOutcome, Place, head_and_place, pack_document, unpack_document, unpack_entry,
 };
 use super::tables::Opened;
 use super::texts::TextHashes;
@@ -98,18 +97,18 @@ pub(super) struct RowWriter {
 }
 
 impl RowWriter {
-    /// Packs the row of an entry, whose text is stored already.
+    /// Returns the row of an entry, whose text is stored already.
     pub(super) fn entry(
         &mut self,
         tables: &Opened,
         txn: &mut RwTxn<'_>,
         record: &EntryRecord,
         card: &Card,
-    ) -> Result<Vec<u8>, StoreError> {
+    ) -> Result<PackedEntry, StoreError> {
         let EntryRecord { entry, tokens, has_vector } = record;
         let (head, place) = head_and_place(card);
         let text = tables.texts.number(txn, entry.text)?.ok_or_else(|| tables.texts.rows.lost(entry.text))?;
-        Ok(pack_entry(&PackedEntry {
+        Ok(PackedEntry {
             path: self.path(tables, txn, &entry.path)?,
             head: tables.heads.number(txn, &codec::encode(&head))?,
             place: self.place(tables, txn, place)?,
@@ -117,7 +116,7 @@ impl RowWriter {
             occurrence: entry.occurrence,
             tokens: *tokens,
             has_vector: *has_vector,
-        }))
+        })
     }
 
     /// Packs the row of a document; returns it behind the number of its path.

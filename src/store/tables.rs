@@ -79,6 +79,8 @@ pub(super) struct Opened {
     pub(super) vectors: Vectors,
     /// ordinal → `PackedEntry`.
     pub(super) entries: Table,
+    /// ordinal / 1024 → path, head and place of so many entries; none where no writer has made it yet.
+    pub(super) columns: Option<Table>,
     /// `EntryId` → ordinal.
     pub(super) entry_ids: Identities,
     /// ordinal → `PackedDocument`.
@@ -178,16 +180,17 @@ impl Opened {
         }
         let mut write = if writer { Some(env.write_txn().map_err(failed)?) } else { None };
         let read = if writer { None } else { Some(env.read_txn().map_err(failed)?) };
-        let mut open = |name: &'static str| -> Result<Table, StoreError> {
+        let mut find = |name: &'static str| -> Result<Option<Table>, StoreError> {
             let rows = match (&mut write, &read) {
-                (Some(write), _) => env.create_database(write, Some(name)).map_err(failed)?,
-                (None, Some(read)) => env
-                    .open_database(read, Some(name))
-                    .map_err(failed)?
-                    .ok_or_else(|| StoreError::Lost { table: name, key: "of any kind".to_owned() })?,
+                (Some(write), _) => Some(env.create_database(write, Some(name)).map_err(failed)?),
+                (None, Some(read)) => env.open_database(read, Some(name)).map_err(failed)?,
                 (None, None) => unreachable!("one of the two transactions was begun above"),
             };
-            Ok(Table { name, rows })
+            Ok(rows.map(|rows| Table { name, rows }))
+        };
+        let columns = find("columns")?;
+        let mut open = |name: &'static str| -> Result<Table, StoreError> {
+            find(name)?.ok_or_else(|| StoreError::Lost { table: name, key: "of any kind".to_owned() })
         };
         let opened = Self {
             cleaned: open("cleaned")?,
@@ -202,6 +205,7 @@ impl Opened {
             paths: Numbering { values: open("paths")?, names: open("path_names")? },
             vectors: Vectors { rows: open("vector_rows")?, numbers: Identities { rows: open("vector_numbers")? } },
             entries: open("entries")?,
+            columns,
             entry_ids: Identities { rows: open("entry_ids")? },
             documents: open("documents")?,
             document_ids: open("document_ids")?,
@@ -277,7 +281,8 @@ impl Opened {
             self.receipts,
             self.marks,
         ];
-        all.iter()
+        all.into_iter()
+            .chain(self.columns)
             .map(|table| {
                 let stat = table.rows.stat(&txn).map_err(failed)?;
                 let pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;

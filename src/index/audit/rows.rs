@@ -86,6 +86,14 @@ impl Rows {
             }
             Err(error) => findings.push(Finding::new("catalogue", chain(&error), AGAIN)),
         }
+        match database.odd_columns() {
+            Ok(0) => {}
+            Ok(count) => {
+                let finding = Finding::new("catalogue", "what filters look at differs from the rows of entries", AGAIN);
+                findings.push(Finding { count, ..finding });
+            }
+            Err(error) => findings.push(Finding::new("catalogue", chain(&error), AGAIN)),
+        }
         if let Err(error) = memo.check() {
             findings.push(Finding::new("results", chain(&error), AGAIN));
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::store::packing::cases;
-use crate::store::{Database, Layout};
+use crate::store::{Columns, Database, Layout};
 use dataflows::data::{ChunkKind, ChunkingId, ContentId, Fingerprint, Outcome, SkipReason, StageName, TextHash};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -115,11 +115,17 @@ proptest! {
             for (ordinal, (record, _)) in &entries {
                 prop_assert_eq!(catalogue.entry_ordinal(record.entry.id()).unwrap(), Some(Ordinal::new(*ordinal)));
             }
+            // What was orphaned may have been overwritten since.
+            let columns = Columns::default();
             let key = |(record, _): &(EntryRecord, Card)| (record.entry.path.clone(), record.entry.id());
             for (left, of_left) in &entries {
                 for (right, of_right) in &entries {
                     let order = catalogue.compare(Ordinal::new(*left), Ordinal::new(*right)).unwrap();
                     prop_assert_eq!(order, key(of_left).cmp(&key(of_right)));
+                    let [left, right] = [*left, *right].map(Ordinal::new);
+                    prop_assert_eq!(columns.compare(&catalogue, left, right).unwrap(), order);
+                    let of = |ordinal| columns.path_number(&catalogue, ordinal).unwrap();
+                    prop_assert_eq!(of(left) == of(right), of_left.0.entry.path == of_right.0.entry.path);
                 }
             }
             let found = catalogue.documents(documents.keys().map(|n| Ordinal::new(*n))).unwrap();
@@ -137,6 +143,7 @@ proptest! {
             }
             prop_assert_eq!(catalogue.counts().unwrap(), (entries.len() as u64, documents.len() as u64));
             prop_assert_eq!(database.lost_numbers().unwrap(), []);
+            prop_assert_eq!(database.odd_columns().unwrap(), 0);
         }
     }
 }

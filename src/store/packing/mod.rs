@@ -7,10 +7,12 @@
 //! ([`numbering`](super::numbering)): an edit of one chunk writes the list of its whole document again, and by their
 //! hashes the lists alone would take more than a third of what a commit adds to the store.
 
+mod block;
 mod list;
 mod row;
 mod varint;
 
+pub(super) use block::{BLOCK, Numbers, pack_block, unpack_block};
 pub(super) use list::{NumberedChunk, NumberedList, pack_list, unpack_list};
 pub(super) use row::{
     PackedDocument, PackedEntry, PackedOutcome, pack_document, pack_entry, unpack_document, unpack_entry,

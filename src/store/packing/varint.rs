@@ -14,10 +14,20 @@ pub(super) fn write(to: &mut Vec<u8>, mut value: u64) {
     to.push(value as u8);
 }
 
-/// Writes how far `value` is from `before`, so that neighbours are small whichever is the larger.
-pub(super) fn write_step(to: &mut Vec<u8>, before: u32, value: u32) {
+/// Returns how far `value` is from `before`, so that neighbours are small whichever is the larger.
+pub(super) const fn step(before: u32, value: u32) -> u32 {
     let step = value.wrapping_sub(before).cast_signed();
-    write(to, u64::from(((step << 1) ^ (step >> 31)).cast_unsigned()));
+    ((step << 1) ^ (step >> 31)).cast_unsigned()
+}
+
+/// Returns the value that is so far from `before`.
+pub(super) const fn from_step(before: u32, step: u32) -> u32 {
+    before.wrapping_add((step >> 1) ^ (step & 1).wrapping_neg())
+}
+
+/// Writes how far `value` is from `before`.
+pub(super) fn write_step(to: &mut Vec<u8>, before: u32, value: u32) {
+    write(to, u64::from(step(before, value)));
 }
 
 /// Reads a number off the front.
@@ -45,9 +55,7 @@ pub(super) fn read_u32(from: &mut &[u8]) -> Option<u32> {
 
 /// Reads what [`write_step`] wrote.
 pub(super) fn read_step(from: &mut &[u8], before: u32) -> Option<u32> {
-    let zigzag = read_u32(from)?;
-    let step = (zigzag >> 1) ^ (zigzag & 1).wrapping_neg();
-    Some(before.wrapping_add(step))
+    Some(from_step(before, read_u32(from)?))
 }
 
 #[cfg(test)]

@@ -1,0 +1,280 @@
+//! Which path, head and place each entry has, by their numbers and in memory: what a filter looks at, and what ties go by.
+//!
+//! In: the columns of entries in the database, each block read once; and paths, each read once. Out: which of a version's entries
+//! have a path, a head and a place that pass; which of two entries comes first.
+//!
+//! **Invariant:** an ordinal's row never changes, so what was read stays true; nor does what a number stands for, so what a filter
+//! said of it stays true as well. Each path, head and place is judged once a filter, however many entries share it, and not
+//! again where one of the last filters comes again (`docs/benchmarks.md`, a million entries).
+//!
+//! Twelve bytes an ordinal, the paths, and a byte for each number that one of the last filters looked at. Two ranked lists that are
+//! fused have hundreds of ties; in the database each would touch four places of a large file.
+
+pub(super) mod blocks;
+mod paths;
+
+use super::packing::Place;
+use super::tables::Opened;
+use super::{Catalogue, StoreError, codec};
+use dataflows::data::Card;
+use heed::{RoTxn, WithoutTls};
+use paths::Paths;
+use roaring::RoaringBitmap;
+use snapshots::Ordinal;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+/// The number of an ordinal that has no row; no table gives it out as long as there is memory for what it numbers.
+const NONE: u32 = u32::MAX;
+/// So many filters are remembered: some hundred kilobytes each at a million entries.
+const REMEMBERED: usize = 8;
+
+/// Says what passes. Whatever it does not look at passes.
+pub trait Judge {
+    /// What it is called: of two with one name, each lets pass what the other does.
+    fn name(&self) -> &str;
+    /// Whether paths, heads and places are looked at.
+    fn looks_at(&self) -> [bool; 3];
+    /// Whether a path passes, which is shown with replacement characters.
+    fn path(&self, path: &str) -> bool;
+    /// Whether kind, language, symbol and name of a card pass, which stands nowhere.
+    fn head(&self, card: &Card) -> bool;
+    /// Whether a module and labels pass.
+    fn place(&self, module: &str, labels: &[(String, String)]) -> bool;
+}
+
+/// The columns of entries, and what the last filters said of them.
+#[derive(Default)]
+pub struct Columns {
+    known: RwLock<Known>,
+    /// In order of use, the latest last.
+    remembered: Mutex<Vec<(String, [Verdicts; 3])>>,
+}
+
+/// The numbers of path, head and place of each entry up to some ordinal, and all paths that these name.
+#[derive(Default)]
+struct Known {
+    numbers: [Vec<u32>; 3],
+    paths: Paths,
+}
+
+/// What a filter says of numbers.
+#[derive(Default)]
+struct Verdicts(Vec<Verdict>);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Unknown,
+    Passes,
+    Fails,
+}
+
+impl Verdicts {
+    fn get(&self, number: u32) -> Verdict {
+        self.0.get(number as usize).copied().unwrap_or(Verdict::Unknown)
+    }
+
+    fn set(&mut self, number: u32, verdict: Verdict) {
+        let at = number as usize;
+        if self.0.len() <= at {
+            self.0.resize(at + 1, Verdict::Unknown);
+        }
+        self.0[at] = verdict;
+    }
+}
+
+impl Columns {
+    /// Returns those of `entries` that pass.
+    ///
+    /// # Errors
+    /// Where the database fails, or a number leads nowhere.
+    pub fn passing(
+        &self,
+        catalogue: &Catalogue,
+        entries: &RoaringBitmap,
+        judge: &dyn Judge,
+    ) -> Result<RoaringBitmap, StoreError> {
+        let Some(last) = entries.max() else { return Ok(RoaringBitmap::new()) };
+        let known = self.known(catalogue, last)?;
+        let tables = catalogue.tables();
+        let txn = tables.read()?;
+        let (name, mut verdicts) = self.recall(judge.name());
+        let mut passing = Cow::Borrowed(entries);
+        let parts = judge.looks_at().into_iter().zip(&known.numbers).zip(&mut verdicts).enumerate();
+        for (part, ((looks_at, numbers), verdicts)) in parts {
+            if !looks_at {
+                continue;
+            }
+            for number in unjudged(&passing, numbers, verdicts).map_err(|ordinal| tables.entries.lost(ordinal))? {
+                let passes = match part {
+                    0 => judge.path(&String::from_utf8_lossy(known.path(tables, number)?)),
+                    1 => passes_by_head(tables, &txn, number, judge)?,
+                    _ => passes_by_place(tables, &txn, number, judge)?,
+                };
+                verdicts.set(number, if passes { Verdict::Passes } else { Verdict::Fails });
+            }
+            passing = Cow::Owned(let_through(&passing, numbers, verdicts));
+        }
+        self.remember(name, verdicts);
+        Ok(passing.into_owned())
+    }
+
+    /// Returns which of two entries comes first by (path, identity); the database is asked within a path only.
+    ///
+    /// # Errors
+    /// Where the database fails or lacks one of the rows.
+    pub fn compare(&self, catalogue: &Catalogue, left: Ordinal, right: Ordinal) -> Result<Ordering, StoreError> {
+        let known = self.known(catalogue, left.max(right).get())?;
+        let [left_path, right_path] = [known.path_number(catalogue, left)?, known.path_number(catalogue, right)?];
+        if left_path == right_path {
+            return catalogue.compare(left, right);
+        }
+        let tables = catalogue.tables();
+        Ok(known.path(tables, left_path)?.cmp(known.path(tables, right_path)?))
+    }
+
+    /// Returns the number of an entry's path.
+    ///
+    /// # Errors
+    /// Where the database fails or lacks the row.
+    pub fn path_number(&self, catalogue: &Catalogue, entry: Ordinal) -> Result<u32, StoreError> {
+        self.known(catalogue, entry.get())?.path_number(catalogue, entry)
+    }
+
+    /// Returns what is known, once that reaches up to `last`.
+    fn known(&self, catalogue: &Catalogue, last: u32) -> Result<RwLockReadGuard<'_, Known>, StoreError> {
+        // A panic while they were read leaves columns that end before they say.
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if known.reaches(last) {
+            return Ok(known);
+        }
+        drop(known);
+        let tables = catalogue.tables();
+        self.known.write().unwrap_or_else(PoisonError::into_inner).read_on(tables, &*tables.read()?, last)?;
+        Ok(self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns what a filter said before.
+    fn recall(&self, name: &str) -> (String, [Verdicts; 3]) {
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        match remembered.iter().position(|(known, _)| known == name) {
+            Some(known) => remembered.remove(known),
+            None => (name.to_owned(), Default::default()),
+        }
+    }
+
+    fn remember(&self, name: String, verdicts: [Verdicts; 3]) {
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if remembered.len() == REMEMBERED {
+            remembered.remove(0);
+        }
+        remembered.push((name, verdicts));
+    }
+}
+
+impl Known {
+    fn reaches(&self, last: u32) -> bool {
+        // The last of them is read to its end last.
+        self.numbers[2].len() > last as usize
+    }
+
+    fn path_number(&self, catalogue: &Catalogue, entry: Ordinal) -> Result<u32, StoreError> {
+        let number = self.numbers[0].get(entry.get() as usize).filter(|number| **number != NONE);
+        number.copied().ok_or_else(|| catalogue.tables().entries.lost(entry.get()))
+    }
+
+    fn path(&self, tables: &Opened, number: u32) -> Result<&[u8], StoreError> {
+        self.paths.get(number).ok_or_else(|| tables.paths.values.lost(number))
+    }
+
+    /// Reads the numbers of all ordinals up to `last` that were not read yet, and the paths.
+    fn read_on(&mut self, tables: &Opened, txn: &RoTxn<'_>, last: u32) -> Result<(), StoreError> {
+        if self.reaches(last) {
+            return Ok(());
+        }
+        self.paths.read_on(tables, txn)?;
+        let (start, end) = (self.numbers[2].len(), last as usize + 1);
+        let mut read: [Vec<u32>; 3] = std::array::from_fn(|_| vec![NONE; end - start]);
+        blocks::each(tables, txn, start as u32..=last, |ordinal, found| {
+            for (numbers, number) in read.iter_mut().zip(found) {
+                numbers[ordinal as usize - start] = number;
+            }
+        })?;
+        for (numbers, read) in self.numbers.iter_mut().zip(read) {
+            numbers.truncate(start);
+            // A little room for what the next commits bring, and not as much again.
+            numbers.reserve_exact(read.len().max(start / 32));
+            numbers.extend(read);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the numbers of `entries` of which nothing is known, ascending, or an ordinal that has none.
+fn unjudged(entries: &RoaringBitmap, numbers: &[u32], verdicts: &Verdicts) -> Result<Vec<u32>, u32> {
+    let mut unjudged = Vec::new();
+    let mut last = NONE;
+    let mut ranges = entries.iter();
+    while let Some(range) = ranges.next_range() {
+        let first = *range.start();
+        for (ordinal, &number) in (first..).zip(&numbers[first as usize..=*range.end() as usize]) {
+            // Neighbours mostly share it.
+            if number != last {
+                if number == NONE {
+                    return Err(ordinal);
+                }
+                if verdicts.get(number) == Verdict::Unknown {
+                    unjudged.push(number);
+                }
+                last = number;
+            } else if number == NONE {
+                return Err(ordinal);
+            }
+        }
+    }
+    unjudged.sort_unstable();
+    unjudged.dedup();
+    Ok(unjudged)
+}
+
+/// Returns those of `entries` whose numbers pass.
+fn let_through(entries: &RoaringBitmap, numbers: &[u32], verdicts: &Verdicts) -> RoaringBitmap {
+    let mut passing = RoaringBitmap::new();
+    let mut ranges = entries.iter();
+    while let Some(range) = ranges.next_range() {
+        let (mut at, end) = (*range.start(), *range.end());
+        let own = &numbers[at as usize..=end as usize];
+        for run in own.chunk_by(|left, right| left == right) {
+            if verdicts.get(run[0]) == Verdict::Passes {
+                passing.insert_range(at..=at + (run.len() - 1) as u32);
+            }
+            at = at.saturating_add(run.len() as u32);
+        }
+    }
+    passing
+}
+
+fn passes_by_head(
+    tables: &Opened,
+    txn: &RoTxn<'_, WithoutTls>,
+    number: u32,
+    judge: &dyn Judge,
+) -> Result<bool, StoreError> {
+    let nowhere = Place { folder: String::new(), module: String::new(), labels: Vec::new() };
+    Ok(judge.head(&tables.head(txn, number)?.card(nowhere)))
+}
+
+fn passes_by_place(
+    tables: &Opened,
+    txn: &RoTxn<'_, WithoutTls>,
+    number: u32,
+    judge: &dyn Judge,
+) -> Result<bool, StoreError> {
+    let places = &tables.places;
+    let place: Place = codec::decode(places.value(txn, number)?).map_err(|source| places.values.damaged(source))?;
+    Ok(judge.place(&place.module, &place.labels))
+}
+
+#[cfg(test)]
+mod tests;
