@@ -22,9 +22,9 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
         sources.push(source_status(&searcher, *id, record, tracker.as_ref())?);
     }
     let mut work = WorkCounts::default();
-    reader.catalogue().receipts()?.iter().for_each(|receipt| work.add(receipt));
-    let bytes = reader.database().bytes_by_part(reader.layout())?;
-    let entries = u64::from(reader.catalogue().next_entry()?);
+    reader.catalogue()?.receipts()?.iter().for_each(|receipt| work.add(receipt));
+    let bytes = reader.database()?.bytes_by_part(reader.layout())?;
+    let entries = u64::from(reader.catalogue()?.next_entry()?);
     let answer = StatusAnswer { sources, entries, bytes, work };
     if global.json {
         json_line(&answer)?
@@ -76,7 +76,7 @@ fn source_status(
     let selected = revisions.select(reader, Some(&record.name), None, None).unwrap_or_default();
     for selected in selected {
         let alive = reader.with_archive(|archive| archive.bitmaps(selected.version))?;
-        for document in reader.catalogue().documents(alive.documents.iter().map(Ordinal::new))? {
+        for document in reader.catalogue()?.documents(alive.documents.iter().map(Ordinal::new))? {
             match document.outcome {
                 DocumentOutcome::Indexed { .. } => status.documents += 1,
                 DocumentOutcome::Skipped(reason) => *status.skipped.entry(reason.as_str()).or_default() += 1,

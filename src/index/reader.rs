@@ -7,6 +7,7 @@
 //! before the log is read and renewed after, so nothing that this reader may look at is collected under it.
 
 use super::lexical::{LexicalError, LexicalReader, LexicalView, LiveStatistics, OrdinalMaps};
+use super::mapped::{Held, Mapped};
 use super::order::TieOrder;
 use super::vector::{Shape, VectorError, VectorReader, VectorSet};
 use crate::store::{Catalogue, Columns, Database, Judge, Layout, Lease, StoreError, StoreMemo};
@@ -43,9 +44,7 @@ pub enum ReaderError {
 /// A store open for reading.
 pub struct IndexReader {
     layout: Layout,
-    database: Database,
-    catalogue: Catalogue,
-    memo: StoreMemo,
+    mapped: Mapped,
     parts: Mutex<Parts>,
     columns: Columns,
 }
@@ -88,19 +87,12 @@ impl IndexReader {
         if archive.versions().is_empty() {
             return Err(ReaderError::Empty);
         }
-        let database = Database::open_reader(layout)?;
+        let mapped = Mapped::open(layout, model)?;
         let lexical = LexicalReader::open(&layout.lexical())?;
         let vectors = VectorReader::open(&layout.vectors(), Shape { dimensions, model })?;
         lease.renew(archive.log_bytes())?;
         let parts = Parts { lease, archive, lexical, vectors, maps: OrdinalMaps::new(), views: Vec::new() };
-        Ok(Self {
-            layout: layout.clone(),
-            catalogue: database.catalogue(),
-            memo: database.memo(model),
-            database,
-            parts: Mutex::new(parts),
-            columns: Columns::default(),
-        })
+        Ok(Self { layout: layout.clone(), mapped, parts: Mutex::new(parts), columns: Columns::default() })
     }
 
     /// Reads on from where the store was last read; returns whether anything was published or dropped since.
@@ -161,7 +153,7 @@ impl IndexReader {
             let known = archive.version(version).ok_or(ReaderError::Empty)?;
             tokens = [tokens[0] + known.statistics.live_tokens[0], tokens[1] + known.statistics.live_tokens[1]];
             let shared = &entries & &alive.entries;
-            for record in self.catalogue.entries(shared.iter().map(Ordinal::new))? {
+            for record in self.catalogue()?.entries(shared.iter().map(Ordinal::new))? {
                 tokens = [tokens[0] - u64::from(record.tokens[0]), tokens[1] - u64::from(record.tokens[1])];
             }
             entries |= &alive.entries;
@@ -177,7 +169,7 @@ impl IndexReader {
     /// # Errors
     /// Where the database fails or lacks one of the rows.
     pub fn passing(&self, entries: &RoaringBitmap, judge: &dyn Judge) -> Result<RoaringBitmap, ReaderError> {
-        Ok(self.columns.passing(&self.catalogue, entries, judge)?)
+        Ok(self.columns.passing(&*self.catalogue()?, entries, judge)?)
     }
 
     /// Returns the number of an entry's path: entries have the same one if and only if they stand at one path.
@@ -185,7 +177,17 @@ impl IndexReader {
     /// # Errors
     /// Where the database fails or lacks the row.
     pub fn path_number(&self, entry: Ordinal) -> Result<u32, ReaderError> {
-        Ok(self.columns.path_number(&self.catalogue, entry)?)
+        Ok(self.columns.path_number(&*self.catalogue()?, entry)?)
+    }
+
+    /// Lets go of the database's file where much of it has become resident, and nobody holds a part of it.
+    pub fn let_go_of_much(&self) {
+        self.mapped.let_go_of_much();
+    }
+
+    /// Lets go of the database's file, unless somebody holds a part of it; whoever asks next maps it again.
+    pub fn let_go(&self) {
+        self.mapped.let_go();
     }
 
     /// Calls `look` with the version log as it was last read.
@@ -194,21 +196,27 @@ impl IndexReader {
     }
 
     /// Returns what ordinals stand for.
-    #[must_use]
-    pub const fn catalogue(&self) -> &Catalogue {
-        &self.catalogue
+    ///
+    /// # Errors
+    /// Where the database was let go of and cannot be opened again.
+    pub fn catalogue(&self) -> Result<Held<Catalogue>, StoreError> {
+        self.mapped.catalogue()
     }
 
     /// Returns texts, cards and chunk lists.
-    #[must_use]
-    pub const fn memo(&self) -> &StoreMemo {
-        &self.memo
+    ///
+    /// # Errors
+    /// As [`Self::catalogue`].
+    pub fn memo(&self) -> Result<Held<StoreMemo>, StoreError> {
+        self.mapped.memo()
     }
 
     /// Returns the database.
-    #[must_use]
-    pub const fn database(&self) -> &Database {
-        &self.database
+    ///
+    /// # Errors
+    /// As [`Self::catalogue`].
+    pub fn database(&self) -> Result<Held<Database>, StoreError> {
+        self.mapped.database()
     }
 
     /// Returns where the store is.
@@ -227,6 +235,7 @@ impl IndexReader {
 impl TieOrder for IndexReader {
     fn compare(&self, left: Ordinal, right: Ordinal) -> Ordering {
         // A store that lost a row has worse troubles, which reading the hit will report.
-        self.columns.compare(&self.catalogue, left, right).unwrap_or_else(|_| left.cmp(&right))
+        let compared = self.catalogue().and_then(|catalogue| self.columns.compare(&catalogue, left, right));
+        compared.unwrap_or_else(|_| left.cmp(&right))
     }
 }

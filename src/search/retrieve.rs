@@ -174,6 +174,7 @@ impl Searcher {
         let view = self.reader.view(&versions)?;
         let filtered = request.filter.as_ref().map(|filter| filter.entries(&self.reader, &view)).transpose()?;
         let (hits, exact) = self.retrieve(request, &at, &view, filtered.as_ref())?;
+        self.reader.let_go_of_much();
         Ok(Answer { at, exact, took: started.elapsed(), hits })
     }
 
@@ -251,7 +252,7 @@ impl Searcher {
         let mut texts = FxHashSet::default();
         let mut kept = Vec::new();
         for found in found {
-            if request.fold && !texts.insert(self.reader.catalogue().entry(found.ordinal)?.entry.text) {
+            if request.fold && !texts.insert(self.reader.catalogue()?.entry(found.ordinal)?.entry.text) {
                 kept.push(*found);
                 continue;
             }
