@@ -19,7 +19,7 @@
 //! a head reads is at most a quarter more than what is alive, but for segments that are too small to matter.
 
 use super::error::LexicalError;
-use super::merging::ByShare;
+use super::merging::{ByShare, MAX_DOCUMENTS};
 use super::schema::ORDINAL;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
@@ -112,6 +112,64 @@ impl Temperature {
             *held -= wanted;
         }
         Ok(Next::Rest)
+    }
+
+    /// Returns some of the entries below `below` that are not `needed`, with their documents: at most `limit` of one segment,
+    /// once all segments are known.
+    pub(super) fn superfluous(
+        &self,
+        needed: &RoaringBitmap,
+        below: u32,
+        index: &Index,
+        segments: &[SegmentMeta],
+        limit: usize,
+    ) -> Result<Next, LexicalError> {
+        let mut state = self.state();
+        state.held.retain(|id, _| segments.iter().any(|segment| segment.id() == *id));
+        let unknown = state.read(index, segments)?;
+        if !unknown.is_empty() {
+            return Ok(Next::Read(unknown));
+        }
+        for meta in segments {
+            let held = state.held.entry(meta.id()).or_default();
+            let mut wanted = &*held - needed;
+            wanted.remove_range(below..);
+            let wanted: RoaringBitmap = wanted.iter().take(limit).collect();
+            if wanted.is_empty() {
+                continue;
+            }
+            // A merge that ended beside a removal may have been read before it: then less is there than was read.
+            let found = find(&open(index, meta)?, &wanted)?;
+            if !found.is_empty() {
+                let (entries, documents) = found.into_iter().unzip();
+                return Ok(Next::Move(Move { from: meta.id(), entries, documents }));
+            }
+            *held -= wanted;
+        }
+        Ok(Next::Rest)
+    }
+
+    /// Groups the segments that hold removed documents, for each group to be merged into one without them: those of one
+    /// temperature together, as far as they are not too large. One of which it is not known what it holds stays by itself.
+    pub(super) fn to_purge(&self, index: &Index, segments: &[SegmentMeta]) -> Vec<Vec<SegmentId>> {
+        let mut groups: Vec<(Vec<SegmentId>, u32)> = Vec::new();
+        let mut rest: Vec<SegmentMeta> = segments.to_vec();
+        for of_one_temperature in self.groups(index, segments) {
+            let first = groups.len();
+            rest.retain(|segment| of_one_temperature.iter().all(|known| known.id() != segment.id()));
+            for segment in of_one_temperature.iter().filter(|segment| segment.has_deletes()) {
+                let documents = segment.num_docs();
+                match groups[first..].last_mut().filter(|(_, together)| together + documents <= MAX_DOCUMENTS) {
+                    Some((segments, together)) => {
+                        segments.push(segment.id());
+                        *together += documents;
+                    }
+                    None => groups.push((vec![segment.id()], documents)),
+                }
+            }
+        }
+        let alone = rest.iter().filter(|segment| segment.has_deletes()).map(|segment| vec![segment.id()]);
+        groups.into_iter().map(|(segments, _)| segments).chain(alone).collect()
     }
 
     /// Learns what was read of segments.
@@ -251,6 +309,8 @@ pub(super) struct ByTemperature {
     pub(super) sizes: ByShare,
     pub(super) index: Index,
     pub(super) temperature: Temperature,
+    /// Whether segments are merged for the removed documents that they hold, and for nothing else.
+    pub(super) purges: bool,
 }
 
 impl fmt::Debug for ByTemperature {
@@ -261,6 +321,9 @@ impl fmt::Debug for ByTemperature {
 
 impl MergePolicy for ByTemperature {
     fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
+        if self.purges {
+            return self.temperature.to_purge(&self.index, segments).into_iter().map(MergeCandidate).collect();
+        }
         let groups = self.temperature.groups(&self.index, segments);
         groups.iter().flat_map(|group| self.sizes.compute_merge_candidates(group)).collect()
     }

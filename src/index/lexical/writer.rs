@@ -11,7 +11,8 @@
 
 use super::analyzer;
 use super::error::LexicalError;
-use super::merging::{ByShare, CLOSING, MAX_DOCUMENTS, STEADY};
+use super::forget::Purge;
+use super::merging::{ByShare, CLOSING, STEADY};
 use super::removal;
 use super::schema::{self, Fields, TEXT_FIELDS};
 use super::temperature::{self, ByTemperature, Held, Move, Next, Temperature};
@@ -23,7 +24,7 @@ use std::fs;
 use std::path::Path;
 use std::thread::JoinHandle;
 use tantivy::directory::MmapDirectory;
-use tantivy::index::{IndexMeta, SegmentId, SegmentMeta, SegmentReader};
+use tantivy::index::{IndexMeta, SegmentMeta, SegmentReader};
 use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
 use tantivy::{Index, IndexWriter, TantivyDocument, TantivyError};
 
@@ -65,16 +66,18 @@ struct Payload {
 
 /// The one writer of a lexical index.
 pub struct LexicalWriter {
-    writer: IndexWriter,
+    pub(super) writer: IndexWriter,
     fields: Fields,
     next_ordinal: u32,
     /// Commits since it was opened.
     commits: u32,
-    temperature: Temperature,
+    pub(super) temperature: Temperature,
     /// Whether what killed writers left behind is gone.
     is_swept: bool,
     /// Reads which entries large segments hold.
     reading: Option<JoinHandle<Result<Held, LexicalError>>>,
+    /// While removed documents are merged away.
+    pub(super) purge: Option<Purge>,
 }
 
 /// What a step of moving documents came to.
@@ -125,7 +128,8 @@ impl LexicalWriter {
             .build();
         let writer = index.writer_with_options(options).map_err(failed)?;
         let temperature = Temperature::default();
-        let mut writer = Self { writer, fields, next_ordinal, commits: 0, temperature, is_swept: false, reading: None };
+        let (commits, is_swept, reading, purge) = (0, false, None, None);
+        let mut writer = Self { writer, fields, next_ordinal, commits, temperature, is_swept, reading, purge };
         writer.hold_merges(false);
         Ok(writer)
     }
@@ -262,12 +266,7 @@ impl LexicalWriter {
         if !go_on() {
             return Ok(LATER);
         }
-        // An entry is in one segment. That may be merged meanwhile, into one that is not listed here.
-        let mut known: FxHashMap<_, _> = segments.iter().map(|segment| (segment.id(), Vec::new())).collect();
-        known.insert(from, places);
-        self.writer
-            .delete_query(Box::new(removal::documents_of(entries.clone(), known)))
-            .map_err(|source| LexicalError::Commit(Box::new(source)))?;
+        self.remove_from(&segments, from, &entries, places)?;
         // Behind the removal, which is not meant for them.
         for (ordinal, (text, name)) in documents {
             self.add(ordinal, &text, &name)?;
@@ -278,7 +277,7 @@ impl LexicalWriter {
     }
 
     /// Begins to read what segments hold, beside whoever publishes.
-    fn begin_to_read(&mut self, segments: Vec<SegmentMeta>) -> Result<(), LexicalError> {
+    pub(super) fn begin_to_read(&mut self, segments: Vec<SegmentMeta>) -> Result<(), LexicalError> {
         let index = self.writer.index().clone();
         let thread = std::thread::Builder::new().name("tidemill-words".to_owned());
         let reading = thread.spawn(move || temperature::read(&index, &segments));
@@ -287,7 +286,7 @@ impl LexicalWriter {
     }
 
     /// Takes over what was read of segments; returns whether nothing is being read any more.
-    fn take_read(&mut self) -> Result<bool, LexicalError> {
+    pub(super) fn take_read(&mut self) -> Result<bool, LexicalError> {
         let Some(reading) = self.reading.take_if(|reading| reading.is_finished()) else {
             return Ok(self.reading.is_none());
         };
@@ -299,7 +298,7 @@ impl LexicalWriter {
 
     /// A removal that was killed in front of its commit left a file that is named by the number of operations so far: the
     /// first one of this writer may have the same number, and would not write over it.
-    fn sweep(&mut self) -> Result<(), LexicalError> {
+    pub(super) fn sweep(&mut self) -> Result<(), LexicalError> {
         if !self.is_swept {
             let swept = self.writer.garbage_collect_files().wait();
             swept.map_err(|source| LexicalError::Commit(Box::new(source)))?;
@@ -316,21 +315,7 @@ impl LexicalWriter {
     pub fn compact(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<(), LexicalError> {
         let failed = |source: TantivyError| LexicalError::Merge(Box::new(source));
         let segments = self.writer.index().searchable_segment_metas().map_err(failed)?;
-        let mut groups: Vec<(Vec<SegmentId>, u32)> = Vec::new();
-        for of_one_temperature in self.temperature.groups(self.writer.index(), &segments) {
-            let first = groups.len();
-            for segment in of_one_temperature.iter().filter(|segment| segment.has_deletes()) {
-                let documents = segment.num_docs();
-                match groups[first..].last_mut().filter(|(_, together)| together + documents <= MAX_DOCUMENTS) {
-                    Some((segments, together)) => {
-                        segments.push(segment.id());
-                        *together += documents;
-                    }
-                    None => groups.push((vec![segment.id()], documents)),
-                }
-            }
-        }
-        for (segments, _) in groups {
+        for segments in self.temperature.to_purge(self.writer.index(), &segments) {
             if !go_on() {
                 break;
             }
@@ -350,7 +335,8 @@ impl LexicalWriter {
 
     fn merge_by(&self, sizes: ByShare) {
         let (index, temperature) = (self.writer.index().clone(), self.temperature.clone());
-        self.writer.set_merge_policy(Box::new(ByTemperature { sizes, index, temperature }));
+        let purges = self.purge.is_some();
+        self.writer.set_merge_policy(Box::new(ByTemperature { sizes, index, temperature, purges }));
     }
 
     /// Waits for merges that run, and closes the index. A writer that is dropped gives them up, and loses nothing else.
@@ -361,6 +347,7 @@ impl LexicalWriter {
     /// # Errors
     /// [`LexicalError::Merge`] if one of them fails.
     pub fn close(mut self) -> Result<(), LexicalError> {
+        self.purge = None;
         if self.commits >= COMMITS_TO_TIDY {
             self.merge_by(CLOSING);
             // The policy is asked when a commit or a merge ends.

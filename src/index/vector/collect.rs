@@ -14,9 +14,9 @@
 
 use super::VectorError;
 use super::files;
-use super::format::{self, SealedRows};
-use super::rows::Rows;
-use super::sealed::Sealed;
+use super::format;
+use super::sealed::{Block, Sealed};
+use super::upkeep::together;
 use super::writer::{VectorWriter, open_tail};
 use roaring::RoaringBitmap;
 use std::fs;
@@ -82,7 +82,7 @@ impl VectorWriter {
     }
 
     /// Returns the sealed files that are to be written anew, those together whose rows fit into one file.
-    fn groups(&self, dead: &RoaringBitmap) -> Vec<Vec<u32>> {
+    pub(super) fn groups(&self, dead: &RoaringBitmap) -> Vec<Vec<u32>> {
         let mut sealed: Vec<&Sealed> = self.segments.sealed.iter().collect();
         sealed.sort_unstable_by_key(|sealed| sealed.number);
         let (mut groups, mut small, mut filled, mut has_dead) = (Vec::new(), Vec::new(), 0, false);
@@ -127,17 +127,9 @@ impl VectorWriter {
         dead: &RoaringBitmap,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<(), VectorError> {
-        let mut parts = Vec::with_capacity(group.len());
-        for sealed in self.segments.sealed.iter().filter(|sealed| group.contains(&sealed.number)) {
-            parts.push(sealed.block.rows()?);
-        }
-        let rows = match parts.len() {
-            1 => parts.remove(0),
-            _ => {
-                let parts: Vec<Rows> = parts.into_iter().map(SealedRows::into_rows).collect();
-                SealedRows::Flat(Rows::merge(self.shape.components(), &parts))
-            }
-        };
+        let blocks = self.segments.sealed.iter().filter(|sealed| group.contains(&sealed.number));
+        let blocks: Vec<Block> = blocks.map(|sealed| sealed.block.clone()).collect();
+        let rows = together(self.shape, &blocks)?;
         let gone = rows.bitmap() & dead;
         let rows = rows.without(dead);
         let anew = if rows.is_empty() {

@@ -18,7 +18,7 @@ use super::format::{self, SealedRows, Shape};
 use super::rows::Rows;
 use super::sealed::{Block, Sealed};
 use super::tiers::{Sizes, Tier, plan};
-use super::writer::VectorWriter;
+use super::writer::{VectorWriter, open_tail};
 use super::{Backend, VectorError, files};
 use roaring::RoaringBitmap;
 use std::path::{Path, PathBuf};
@@ -182,6 +182,52 @@ impl VectorWriter {
         Ok(Tended::Busy)
     }
 
+    /// Takes one small step of removing the rows of these ordinals, which nobody needs any more: begins to write files without
+    /// them anew, or puts in place what was written.
+    ///
+    /// # Errors
+    /// As [`Self::tend`].
+    pub fn forget(&mut self, dead: &RoaringBitmap) -> Result<Tended, VectorError> {
+        if self.interrupted {
+            return Err(VectorError::Interrupted { path: self.directory.clone() });
+        }
+        if self.upkeep.running.as_ref().is_some_and(|running| !running.thread.is_finished()) {
+            return Ok(Tended::Busy);
+        }
+        self.end_work()?;
+        if self.upkeep.running.is_some() {
+            return Ok(Tended::Busy);
+        }
+        if self.segments.small.iter().any(|small| !small.bitmap().is_disjoint(dead)) {
+            return self.begin_to_seal();
+        }
+        let Some(group) = self.groups(dead).into_iter().find(|group| self.holds_any(group, dead)) else {
+            return Ok(Tended::Idle);
+        };
+        if self.tail.as_ref().is_some_and(|tail| tail.rows > 0) {
+            // Numbers of files are set aside above that of the tail, which therefore must not count as a tail any more.
+            return self.begin_to_seal();
+        }
+        let (number, dead) = (self.reserve(1)?, dead.clone());
+        let (directory, shape, backend) = (self.directory.clone(), self.shape, self.segments.backend);
+        let old = self.segments.sealed.iter().filter(|sealed| group.contains(&sealed.number));
+        let old: Vec<Block> = old.map(|sealed| sealed.block.clone()).collect();
+        self.begin_work(Work::Files(group), move || {
+            let rows = together(shape, &old)?.without(&dead);
+            if rows.is_empty() {
+                return Ok(Vec::new());
+            }
+            files::write_beside(&files::sealed_path(&directory, number), &format::encode_sealed(shape, &rows))?;
+            Ok(vec![Sealed::new(number, backend, &rows)?])
+        })
+    }
+
+    /// Returns whether one of these files holds one of these rows.
+    fn holds_any(&self, group: &[u32], rows: &RoaringBitmap) -> bool {
+        let files = self.segments.sealed.iter().filter(|sealed| group.contains(&sealed.number));
+        files.into_iter().any(|sealed| !sealed.ordinals.is_disjoint(rows))
+    }
+
     /// Waits for the files that are being written, if any are, and puts them in place.
     ///
     /// # Errors
@@ -216,8 +262,15 @@ impl VectorWriter {
                     files::put_in_place(&files::sealed_path(&self.directory, sealed.number))?;
                 }
                 files::sync_directory(&self.directory)?;
+                if anew.is_empty() && self.tail.is_none() {
+                    // The name of the tail keeps their numbers from being used again.
+                    self.tail = Some(open_tail(&files::tail_path(&self.directory, self.number), self.shape)?);
+                }
                 let is_old = |sealed: &&Sealed| old.contains(&sealed.number);
                 let gone: Vec<Sealed> = self.segments.sealed.iter().filter(is_old).cloned().collect();
+                // Rows that nobody needs were left out.
+                gone.iter().for_each(|sealed| self.held -= &*sealed.ordinals);
+                anew.iter().for_each(|sealed| self.held |= &*sealed.ordinals);
                 self.replace(&old, anew);
                 // To give back so much memory and so many pages of files takes longer than a publish should wait.
                 let paths: Vec<PathBuf> =
@@ -241,6 +294,16 @@ impl VectorWriter {
             let _ = running.thread.join();
         }
     }
+}
+
+/// Returns the rows of some segments in one block; one that stands alone keeps its lists.
+pub(super) fn together(shape: Shape, blocks: &[Block]) -> Result<SealedRows, VectorError> {
+    if let [block] = blocks {
+        return block.rows();
+    }
+    let parts: Vec<Rows> =
+        blocks.iter().map(|block| block.rows().map(SealedRows::into_rows)).collect::<Result<_, _>>()?;
+    Ok(SealedRows::Flat(Rows::merge(shape.components(), &parts)))
 }
 
 fn tier(sealed: &Sealed, hot: &RoaringBitmap) -> Tier {

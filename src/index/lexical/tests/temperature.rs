@@ -210,3 +210,37 @@ fn a_step_that_is_not_to_go_on_moves_nothing_and_is_taken_later() {
     }
     assert_eq!(writer.relocate(alive, 9, &texts, &|| true).expect("it is moved").moved, 9);
 }
+
+#[test]
+fn what_nobody_needs_is_forgotten_in_short_steps_and_its_space_given_back() {
+    let mut head = Head::new();
+    head.commit(60, |_| true);
+    head.commit(10, |ordinal| ordinal.is_multiple_of(4));
+    let other = LexicalReader::open(head.index.dir.path()).expect("a second door");
+    let (alive, statistics) = (head.index.alive.clone(), head.index.statistics());
+    let view = |searcher| LexicalView::new(searcher, &OrdinalMaps::new(), &alive, statistics).expect("it is held");
+    let expected = ask(&view(other.searcher()), &head.index.items);
+    // Entries that were written and that no version names yet stay as well.
+    let below = head.index.writer().next_ordinal() - 2;
+    let wanted = &alive | &RoaringBitmap::from_iter(below..below + 2);
+    let (mut removed, mut steps) = (0, 0);
+    loop {
+        match head.index.writer().forget(&alive, below).expect("nothing goes wrong") {
+            Forgotten::Some(entries) => {
+                (removed, steps) = (removed + entries, steps + 1);
+                // What is searched meanwhile has every entry that stays.
+                assert_eq!(ask(&view(other.reload().expect("it loads")), &head.index.items), expected);
+            }
+            Forgotten::Later => std::thread::sleep(std::time::Duration::from_millis(1)),
+            Forgotten::All => break,
+        }
+    }
+    assert!(removed > 0 && steps > 0);
+    assert_eq!(head.index.writer().held().expect("it is read"), wanted);
+    let searcher = other.reload().expect("it loads");
+    assert!(searcher.segment_readers().iter().all(|segment| !segment.has_deletes()), "their space is given back");
+    assert_eq!(ask(&view(searcher), &head.index.items), expected);
+    // Merges go on as before.
+    head.commit(10, |ordinal| wanted.contains(ordinal) || ordinal >= 70);
+    assert_eq!(head.index.writer().forget(&wanted, 0).expect("nothing goes wrong"), Forgotten::All);
+}

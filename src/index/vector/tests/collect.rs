@@ -10,6 +10,8 @@ enum Step {
     /// Sorts rows by whether so-manieth of them are hot, and is killed before the new files are in place, or before the old ones
     /// are removed, or not at all.
     Tend(u32, Kill),
+    /// Removes every so-manieth row that is left, beside whoever appends; killed in the same places.
+    Forget(u32, Kill),
     Reopen,
     Refresh,
 }
@@ -41,11 +43,12 @@ fn copy_of(directory: &Path) -> TempDir {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let kill = prop::sample::select(vec![Kill::BeforeRenaming, Kill::BeforeRemoving, Kill::Not, Kill::Not]);
     let step = prop_oneof![
         5 => (1u32..80).prop_map(Step::Append),
         4 => (1u32..5, prop::option::of(0usize..6)).prop_map(|(every, stop)| Step::Remove(every, stop)),
-        3 => (1u32..9, prop::sample::select(vec![Kill::BeforeRenaming, Kill::BeforeRemoving, Kill::Not, Kill::Not]))
-            .prop_map(|(every, kill)| Step::Tend(every, kill)),
+        3 => (1u32..9, kill.clone()).prop_map(|(every, kill)| Step::Tend(every, kill)),
+        3 => (1u32..5, kill).prop_map(|(every, kill)| Step::Forget(every, kill)),
         1 => Just(Step::Reopen),
         2 => Just(Step::Refresh),
     ];
@@ -111,18 +114,27 @@ proptest! {
                         prop_assert_eq!(fresh.set().ordinals(), alive);
                     }
                 }
-                Step::Tend(every, kill) => {
+                Step::Tend(every, kill) | Step::Forget(every, kill) => {
                     let hot: RoaringBitmap = model.keys().copied().filter(|ordinal| ordinal % every == 0).collect();
+                    let forgets = matches!(step, Step::Forget(..));
+                    if forgets {
+                        model.retain(|ordinal, _| !hot.contains(*ordinal));
+                    }
+                    let alive: RoaringBitmap = model.keys().copied().collect();
                     loop {
                         let before = (kill == Kill::BeforeRemoving).then(|| copy_of(directory));
-                        let tended = writer.tend(&hot).unwrap();
+                        let dead = writer.held() - &alive;
+                        let tended = if forgets { writer.forget(&dead) } else { writer.tend(&hot) }.unwrap();
                         match kill {
                             Kill::BeforeRenaming => {
                                 drop(writer);
                                 writer = self::writer(directory, backend);
                                 break;
                             }
-                            _ if tended == Tended::Idle => break,
+                            _ if tended == Tended::Idle => {
+                                prop_assert!(!forgets || writer.held() == &alive);
+                                break;
+                            }
                             Kill::BeforeRemoving => {
                                 writer.finish_upkeep().unwrap();
                                 drop(writer);
