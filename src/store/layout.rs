@@ -128,6 +128,12 @@ impl Layout {
         self.root.join("leases")
     }
 
+    /// Returns the folder in which a tracker is asked to collect.
+    #[must_use]
+    pub fn requests(&self) -> PathBuf {
+        self.root.join("requests")
+    }
+
     /// Returns the folder of the version log.
     #[must_use]
     pub fn versions(&self) -> PathBuf {

@@ -372,6 +372,7 @@ impl Shared {
     /// Returns a stored list, or only those of its chunks that hold one text.
     fn stored_chunks(&self, id: ChunkingId, text: Option<TextHash>) -> Result<Option<Chunked>, StoreError> {
         let tables = &self.tables;
+        let forgotten = tables.seen.forgotten();
         let txn = tables.read()?;
         let Some(packed) = tables.chunks.bytes(&txn, &id.to_bytes())? else { return Ok(None) };
         let list = unpack_list(packed).ok_or_else(|| tables.chunks.damaged(CodecError::not("a chunk list")))?;
@@ -388,7 +389,7 @@ impl Shared {
         };
         let mut hashes = TextHashes::new(tables.texts.hashes);
         let wanted = chunks.into_iter().filter(|chunk| only.is_none_or(|number| chunk.text == number));
-        let (mut seen, is_wanted) = (Vec::new(), only.is_none() && tables.seen.is_wanted());
+        let (mut seen, is_wanted) = (Vec::new(), only.is_none() && forgotten.is_some());
         let chunks = wanted.map(|NumberedChunk { head, text, lines }| {
             let (hash, encoded) = (hashes.get(&txn, text)?, tables.heads.value(&txn, head)?);
             if is_wanted {
@@ -397,7 +398,9 @@ impl Shared {
             Ok(tables.decode_head(encoded)?.chunk(hash, lines))
         });
         let chunks = chunks.collect::<Result<_, StoreError>>()?;
-        tables.seen.note(seen);
+        if let Some(forgotten) = forgotten {
+            tables.seen.note(forgotten, seen);
+        }
         Ok(Some(Chunked::Chunks(chunks)))
     }
 }

@@ -10,6 +10,7 @@
 //!    memo/       LMDB: results and catalogue        lexical/  tantivy
 //!    vectors/    vector segments                    versions/ the log (commit point) and checkpoints
 //!    leases/     what living readers may look at
+//!    requests/   who waits for a tracker to collect
 //!    tracker.json  how the tracker that runs, or ran last, is doing
 //! ```
 //!
@@ -21,6 +22,7 @@
 
 mod catalogue;
 mod codec;
+mod collected;
 mod columns;
 mod identities;
 mod layout;
@@ -28,6 +30,7 @@ mod lease;
 mod memo;
 mod numbering;
 mod packing;
+mod requests;
 mod rows;
 mod seen;
 mod state;
@@ -40,12 +43,14 @@ mod vectors;
 pub use catalogue::{Catalogue, EntryRecord, Receipt, SourceKind, SourceRecord, ViewRecord};
 pub use codec::CodecError;
 pub(crate) use codec::{decode, encode};
+pub use collected::LastCollection;
 pub use columns::{Columns, Judge};
 pub use layout::{Layout, STORE_FORMAT, WriterLock};
 pub use lease::{Gate, Lease, leases};
 pub use memo::{Flush, StoreMemo};
+pub use requests::{Asked, CollectionRequest, answer, requests};
 pub use state::{FetchState, SourceState, TrackerState, WatchState};
-pub use sweep::{Needed, Swept};
+pub use sweep::{Needed, Portion, Superfluous, Swept};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -202,20 +207,37 @@ impl Database {
         Ok(WriteTransaction(self.tables.write()?, self.tables.clone()))
     }
 
-    /// Sweeps what nothing needs out of the results; see [`Needed`].
-    ///
-    /// # Errors
-    /// Where the database fails; what was swept before stays swept.
-    pub fn sweep(&self, needed: &Needed, go_on: &mut dyn FnMut() -> bool) -> Result<Swept, StoreError> {
-        sweep::sweep(&self.tables, needed, Some(go_on))
-    }
-
-    /// Returns how many results nothing needs, and removes none.
+    /// Returns the results that nothing needs, or nothing where `go_on` says no; writes nothing.
     ///
     /// # Errors
     /// Where the database fails.
-    pub fn superfluous(&self, needed: &Needed) -> Result<Swept, StoreError> {
-        sweep::sweep(&self.tables, needed, None)
+    pub fn superfluous(
+        &self,
+        needed: &Needed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Superfluous>, StoreError> {
+        Superfluous::find(&self.tables, needed, go_on)
+    }
+
+    /// Takes off a list of superfluous results what is needed since; see [`Needed`].
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn keep(&self, superfluous: &mut Superfluous, needed: &Needed) -> Result<(), StoreError> {
+        superfluous.keep(&self.tables, needed)
+    }
+
+    /// Removes some of the superfluous results, durably, and takes them off the list; `go_on` is asked now and then.
+    ///
+    /// # Errors
+    /// Where the database fails; nothing is removed then, and the list must not be used any more.
+    pub fn remove(
+        &self,
+        superfluous: &mut Superfluous,
+        portion: Portion,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Swept, StoreError> {
+        superfluous.remove(&self.tables, portion, go_on)
     }
 
     /// Writes the file anew without its free pages and puts it in the old one's place; returns whether it could: not while

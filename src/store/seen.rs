@@ -8,7 +8,8 @@
 //!
 //! **Invariant:** what is answered here is what the database would answer. Only rows of read transactions come in, which are
 //! committed; a number means one value for ever ([`numbering`](super::numbering)); and a sweep, which alone removes rows,
-//! forgets everything. Memory is bounded, and nothing is kept in a process that writes nothing.
+//! forgets everything, and what is read from before it as well. Memory is bounded, and nothing is kept in a process that
+//! writes nothing.
 
 use dataflows::data::{Hasher, TextHash};
 use rustc_hash::FxHashMap;
@@ -33,6 +34,8 @@ pub(super) struct Seen(Mutex<Option<Numbers>>);
 
 #[derive(Default)]
 struct Numbers {
+    /// How often everything was forgotten.
+    forgotten: u64,
     texts: Recent<TextHash>,
     heads: Recent<HeadKey>,
 }
@@ -73,14 +76,14 @@ impl Seen {
         self.lock().get_or_insert_default();
     }
 
-    /// Returns whether anything is kept.
-    pub(super) fn is_wanted(&self) -> bool {
-        self.lock().is_some()
+    /// Returns how often everything was forgotten, if anything is kept: to be asked before the reading begins.
+    pub(super) fn forgotten(&self) -> Option<u64> {
+        self.lock().as_ref().map(|numbers| numbers.forgotten)
     }
 
-    /// Takes note of texts and heads that a read transaction found.
-    pub(super) fn note(&self, rows: impl IntoIterator<Item = ((TextHash, u32), (HeadKey, u32))>) {
-        if let Some(numbers) = &mut *self.lock() {
+    /// Takes note of texts and heads that a read transaction found, unless something was forgotten since it was about to begin.
+    pub(super) fn note(&self, forgotten: u64, rows: impl IntoIterator<Item = ((TextHash, u32), (HeadKey, u32))>) {
+        if let Some(numbers) = self.lock().as_mut().filter(|numbers| numbers.forgotten == forgotten) {
             for ((text, text_number), (head, head_number)) in rows {
                 numbers.texts.put(text, text_number);
                 numbers.heads.put(head, head_number);
@@ -101,7 +104,7 @@ impl Seen {
     /// Forgets everything: rows are about to be removed, or were.
     pub(super) fn forget(&self) {
         if let Some(numbers) = &mut *self.lock() {
-            *numbers = Numbers::default();
+            *numbers = Numbers { forgotten: numbers.forgotten + 1, ..Numbers::default() };
         }
     }
 }
@@ -114,10 +117,10 @@ mod tests {
     fn what_came_last_is_known_and_no_more_than_twice_as_much_is_kept() {
         let seen = Seen::default();
         let row = |n: u32| ((TextHash::of(&n.to_string()), n), (head_key(&n.to_le_bytes()), n + 1));
-        seen.note((0..9).map(row));
+        seen.note(0, (0..9).map(row));
         assert_eq!(seen.text(row(3).0.0), None, "a process that writes nothing keeps nothing");
         seen.begin();
-        seen.note((0..100).map(row));
+        seen.note(0, (0..100).map(row));
         for n in 0..100 {
             let ((text, text_number), (head, head_number)) = row(n);
             let found = (seen.text(text), seen.head(head));
@@ -127,7 +130,13 @@ mod tests {
                 _ => assert_eq!(found, (None, None), "{n}"),
             }
         }
+        let before = seen.forgotten().unwrap();
         seen.forget();
-        assert_eq!((seen.text(row(99).0.0), seen.is_wanted()), (None, true));
+        assert_eq!(seen.text(row(99).0.0), None);
+        // Whoever began to read before may have read rows that are gone now.
+        seen.note(before, [row(99)]);
+        assert_eq!(seen.text(row(99).0.0), None);
+        seen.note(before + 1, [row(99)]);
+        assert_eq!(seen.text(row(99).0.0), Some(99));
     }
 }

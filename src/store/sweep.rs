@@ -1,6 +1,6 @@
-//! The sweep: results that nothing kept needs are removed from the database.
+//! The sweep: results that nothing kept needs are found, and removed from the database bit by bit.
 //!
-//! In: what kept entries and documents need. Out: how many rows went.
+//! In: what kept entries and documents need. Out: a list of what goes, which gets shorter.
 //!
 //! ```text
 //!  kept documents ──► cleaned ──► texts ◄── chunk lists ◄── kept documents
@@ -12,25 +12,31 @@
 //! Of texts and heads that go the number stays used ([`numbering`](super::numbering), [`texts`](super::texts)); paths and
 //! places stay.
 //!
-//! Nobody else may put results in meanwhile: one that is found in the database is not put in again. So it runs where no
-//! graph does.
+//! Finding writes nothing and may take place beside anybody. Where results were put in since, or looked up, whoever removes
+//! says first what they need ([`Superfluous::keep`]): it stays, with what it names. While rows are removed nobody may look one
+//! up to rest on it: one that is found in the database is not put in again.
 
 use super::StoreError;
 use super::packing::{NumberedList, PackedCleaned, unpack_entry, unpack_list};
 use super::tables::{Table, Tables};
 use super::texts::TextHashes;
+use super::vectors::VectorKey;
 use super::{CodecError, WriteTransaction, decode};
 use dataflows::data::{ChunkingId, DocumentId, Entry, TextHash};
-use heed::RwTxn;
+use heed::RoTxn;
 use roaring::RoaringBitmap;
+use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
+use std::hash::Hash;
+use std::time::{Duration, Instant};
 
-/// Rows that one transaction removes at the most; its pages stay in memory until then.
-const TRANSACTION_ROWS: usize = 4096;
+/// So many rows are removed between two looks at the time.
+const ROWS_BETWEEN_LOOKS: usize = 16;
 
 type Key = [u8; 16];
 
 /// The keys of everything that is needed.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Needed {
     cleaned: Option<Vec<Key>>,
     chunks: Vec<Key>,
@@ -42,7 +48,7 @@ pub struct Needed {
 }
 
 /// How many rows were removed.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Swept {
     /// What cleaning made of contents.
     pub cleaned: u64,
@@ -83,132 +89,275 @@ impl Needed {
     }
 }
 
-/// Removes what nothing needs; `go_on` is asked between transactions. Without it, what would go is only counted.
-pub(super) fn sweep<'a>(
-    tables: &'a Tables,
-    needed: &Needed,
-    go_on: Option<&'a mut dyn FnMut() -> bool>,
-) -> Result<Swept, StoreError> {
-    let mut sweep = Sweep { tables, go_on };
-    let mut swept = Swept::default();
-    let mut texts = needed.texts.clone();
-    let (mut heads, mut numbers) = (Vec::new(), Vec::new());
-    swept.cleaned = sweep.table(&tables.cleaned, needed.cleaned.clone(), |bytes| {
-        let cleaned = decode::<PackedCleaned>(bytes).map_err(|source| tables.cleaned.damaged(source))?;
-        if let PackedCleaned::Text { text, .. } = cleaned {
-            numbers.push(text);
+/// How much is removed at once: the pages of a transaction stay in memory until its end, and whoever waits waits for that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Portion {
+    /// So many rows at the most.
+    pub rows: usize,
+    /// Where this much time is over, no more rows; the end of the transaction takes some more.
+    pub time: Duration,
+}
+
+impl Portion {
+    /// Where nobody waits: transactions that are as large as memory should bear.
+    pub const LARGE: Self = Self { rows: 4096, time: Duration::MAX };
+    /// Beside somebody who may want to publish.
+    pub const SMALL: Self = Self { rows: 256, time: Duration::from_millis(4) };
+
+    /// Returns when no more rows are to be taken.
+    pub(crate) fn ends(self) -> Option<Instant> {
+        Instant::now().checked_add(self.time)
+    }
+}
+
+/// Rows that nothing needed when they were looked for, in the order in which they go.
+#[derive(Default)]
+pub struct Superfluous {
+    cleaned: Rows<Key, Key>,
+    chunks: Rows<Key, Key>,
+    /// In the order of their numbers, in which they lie.
+    texts: Rows<(u32, Key), Key>,
+    heads: Rows<u32, u32>,
+    vectors: Rows<(u32, VectorKey), [u8; 32]>,
+}
+
+/// Rows of one table.
+struct Rows<K, N> {
+    keys: Vec<K>,
+    /// What is needed again.
+    kept: FxHashSet<N>,
+}
+
+impl<K, N> Default for Rows<K, N> {
+    fn default() -> Self {
+        Self { keys: Vec::new(), kept: FxHashSet::default() }
+    }
+}
+
+impl<K, N: Eq + Hash> Rows<K, N> {
+    /// Returns the next row that goes; `name` says what of it is asked for where it is needed.
+    fn next(&mut self, name: impl Fn(&K) -> N) -> Option<K> {
+        loop {
+            let key = self.keys.pop()?;
+            if !self.kept.contains(&name(&key)) {
+                return Some(key);
+            }
         }
-        Ok(())
-    })?;
-    swept.chunks = sweep.table(&tables.chunks, Some(needed.chunks.clone()), |bytes| {
-        let list = unpack_list(bytes).ok_or_else(|| tables.chunks.damaged(CodecError::not("a chunk list")))?;
-        if let NumberedList::Chunks(chunks) = list {
-            heads.extend(chunks.iter().map(|chunk| chunk.head));
-            numbers.extend(chunks.iter().map(|chunk| chunk.text));
+    }
+
+    fn keep(&mut self, needed: impl IntoIterator<Item = N>) {
+        if !self.keys.is_empty() {
+            self.kept.extend(needed);
         }
-        Ok(())
-    })?;
-    {
+    }
+}
+
+impl Superfluous {
+    /// Returns how many rows of each kind there are.
+    #[must_use]
+    pub fn count(&self) -> Swept {
+        Swept {
+            cleaned: self.cleaned.keys.len() as u64,
+            chunks: self.chunks.keys.len() as u64,
+            texts: self.texts.keys.len() as u64,
+            heads: self.heads.keys.len() as u64,
+            vectors: self.vectors.keys.len() as u64,
+        }
+    }
+
+    /// Returns whether nothing is left to remove.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count() == Swept::default()
+    }
+
+    /// Looks for what nothing needs; finds nothing where `go_on`, which is asked for each row, says no.
+    pub(super) fn find(
+        tables: &Tables,
+        needed: &Needed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Self>, StoreError> {
+        let mut found = Self::default();
+        let (mut heads, mut numbers, mut texts) = (Vec::new(), Vec::new(), needed.texts.clone());
+        if let Some(cleaned) = &needed.cleaned {
+            found.cleaned.keys = superfluous(tables, &tables.cleaned, cleaned.clone(), |bytes| {
+                numbers.extend(text_of(tables, bytes)?);
+                Ok(go_on())
+            })?;
+        } else {
+            tables.cleaned.each(&*tables.read()?, |_, bytes| {
+                numbers.extend(text_of(tables, bytes)?);
+                Ok(go_on())
+            })?;
+        }
+        found.chunks.keys = superfluous(tables, &tables.chunks, needed.chunks.clone(), |bytes| {
+            names_of(tables, bytes, &mut heads, &mut numbers)?;
+            Ok(go_on())
+        })?;
+        {
+            let txn = tables.read()?;
+            heads_of(tables, &txn, &needed.rows, &mut heads)?;
+            // The last one stays whether it is needed or not, so that its number is not given out again.
+            heads.extend(
+                tables.heads.values.last(&txn)?.and_then(|(key, _)| key.try_into().ok()).map(u32::from_be_bytes),
+            );
+            texts.extend(hashes_of(tables, &txn, numbers)?);
+        }
+        let texts = sorted(texts);
+        tables.texts.numbers.each(&*tables.read()?, |hash, number| {
+            if texts.binary_search(&hash).is_err() {
+                found.texts.keys.push((number, hash));
+            }
+            Ok(())
+        })?;
+        found.texts.keys.sort_unstable();
+        let heads = heads.into_iter().map(u32::to_be_bytes).collect();
+        let heads = superfluous(tables, &tables.heads.values, heads, |_| Ok(go_on()))?;
+        found.heads.keys = heads.into_iter().map(u32::from_be_bytes).collect();
+        let vectors = sorted(needed.vectors.clone());
+        tables.vectors.each(&*tables.read()?, |number, key| {
+            // Whichever model gave it.
+            if vectors.binary_search(&card_and_text(key)).is_err() {
+                found.vectors.keys.push((number, *key));
+            }
+            Ok(())
+        })?;
+        Ok(go_on().then_some(found))
+    }
+
+    /// Keeps what is needed since, and what it names.
+    ///
+    /// What was put in since must be among it: a row that is new may name others that were found superfluous before.
+    pub(super) fn keep(&mut self, tables: &Tables, needed: &Needed) -> Result<(), StoreError> {
+        let (mut heads, mut numbers) = (Vec::new(), Vec::new());
         let txn = tables.read()?;
-        for ordinal in &needed.rows {
-            let Some(row) = tables.entries.bytes(&txn, &ordinal.to_be_bytes())? else { continue };
-            let entry = unpack_entry(row).ok_or_else(|| tables.entries.damaged(CodecError::not("an entry")))?;
-            heads.push(entry.head);
+        for key in needed.cleaned.iter().flatten() {
+            if let Some(bytes) = tables.cleaned.bytes(&txn, key)? {
+                numbers.extend(text_of(tables, bytes)?);
+            }
         }
-        // The last one stays whether it is needed or not, so that its number is not given out again.
-        heads.extend(tables.heads.values.last(&txn)?.and_then(|(key, _)| key.try_into().ok()).map(u32::from_be_bytes));
-        let mut hashes = TextHashes::new(tables.texts.hashes);
-        for number in sorted(numbers) {
-            texts.push(hashes.get(&txn, number)?.to_bytes());
+        for key in &needed.chunks {
+            if let Some(bytes) = tables.chunks.bytes(&txn, key)? {
+                names_of(tables, bytes, &mut heads, &mut numbers)?;
+            }
         }
+        heads_of(tables, &txn, &needed.rows, &mut heads)?;
+        self.cleaned.keep(needed.cleaned.iter().flatten().copied());
+        self.chunks.keep(needed.chunks.iter().copied());
+        self.texts.keep(needed.texts.iter().copied().chain(hashes_of(tables, &txn, numbers)?));
+        self.heads.keep(heads);
+        self.vectors.keep(needed.vectors.iter().copied());
+        Ok(())
     }
-    swept.texts = sweep.texts(texts)?;
-    swept.heads =
-        sweep.table(&tables.heads.values, Some(heads.into_iter().map(u32::to_be_bytes).collect()), |_| Ok(()))?;
-    swept.vectors = sweep.vectors(needed.vectors.clone())?;
-    Ok(swept)
-}
 
-struct Sweep<'a> {
-    tables: &'a Tables,
-    go_on: Option<&'a mut dyn FnMut() -> bool>,
-}
-
-impl Sweep<'_> {
-    /// Removes the rows whose keys are not needed, and looks at every other one.
-    fn table<const N: usize>(
+    /// Removes some rows, in one transaction; returns how many of each kind.
+    pub(super) fn remove(
         &mut self,
-        table: &Table,
-        needed: Option<Vec<[u8; N]>>,
-        mut look: impl FnMut(&[u8]) -> Result<(), StoreError>,
-    ) -> Result<u64, StoreError> {
-        let needed = needed.map(sorted);
-        let mut superfluous = Vec::new();
-        table.each(&*self.tables.read()?, |key, bytes| {
-            let stays =
-                needed.as_ref().is_none_or(|needed| needed.binary_search_by(|known| known[..].cmp(key)).is_ok());
-            if stays {
-                look(bytes)?;
-            } else {
-                superfluous.push(key.to_vec());
-            }
-            Ok(true)
-        })?;
-        self.remove(&superfluous, |txn, key| table.remove(txn, key))
-    }
-
-    /// Removes the texts whose hashes are not needed.
-    fn texts(&mut self, needed: Vec<Key>) -> Result<u64, StoreError> {
-        let (texts, needed) = (self.tables.texts, sorted(needed));
-        let mut superfluous = Vec::new();
-        texts.numbers.each(&*self.tables.read()?, |hash, number| {
-            if needed.binary_search(&hash).is_err() {
-                superfluous.push((number, TextHash::from_bytes(hash)));
-            }
-            Ok(())
-        })?;
-        // Texts lie in the order of their numbers.
-        superfluous.sort_unstable();
-        self.remove(&superfluous, |txn, (number, hash)| texts.remove(txn, *hash, *number))
-    }
-
-    /// Removes the vectors of cards and texts that are not needed together, whichever model gave them.
-    fn vectors(&mut self, needed: Vec<[u8; 32]>) -> Result<u64, StoreError> {
-        let (vectors, needed) = (self.tables.vectors, sorted(needed));
-        let mut superfluous = Vec::new();
-        vectors.each(&*self.tables.read()?, |number, key| {
-            if needed.binary_search_by(|known| known[..].cmp(&key[16..])).is_err() {
-                superfluous.push((number, *key));
-            }
-            Ok(())
-        })?;
-        self.remove(&superfluous, |txn, (number, key)| vectors.remove(txn, key, *number))
-    }
-
-    /// Removes rows in transactions of their own, and returns how many.
-    fn remove<K>(
-        &mut self,
-        superfluous: &[K],
-        remove: impl Fn(&mut RwTxn<'_>, &K) -> Result<(), StoreError>,
-    ) -> Result<u64, StoreError> {
-        let Some(go_on) = &mut self.go_on else { return Ok(superfluous.len() as u64) };
-        let mut removed = 0;
-        for some in superfluous.chunks(TRANSACTION_ROWS) {
-            if !go_on() {
+        tables: &Tables,
+        portion: Portion,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Swept, StoreError> {
+        let (ends, mut swept) = (portion.ends(), Swept::default());
+        let mut transaction = tables.write()?;
+        for removed in 0..portion.rows {
+            let is_over = || ends.is_some_and(|ends| Instant::now() >= ends);
+            if removed > 0 && removed.is_multiple_of(ROWS_BETWEEN_LOOKS) && (is_over() || !go_on()) {
                 break;
             }
-            let mut transaction = self.tables.write()?;
-            for one in some {
-                remove(&mut transaction, one)?;
+            // What names others goes before them, to the last row.
+            if let Some(key) = self.cleaned.next(|key| *key) {
+                tables.cleaned.remove(&mut transaction, &key)?;
+                swept.cleaned += 1;
+            } else if let Some(key) = self.chunks.next(|key| *key) {
+                tables.chunks.remove(&mut transaction, &key)?;
+                swept.chunks += 1;
+            } else if let Some((number, hash)) = self.texts.next(|(_, hash)| *hash) {
+                tables.texts.remove(&mut transaction, TextHash::from_bytes(hash), number)?;
+                swept.texts += 1;
+            } else if let Some(key) = self.heads.next(|key| *key) {
+                tables.heads.values.remove(&mut transaction, &key.to_be_bytes())?;
+                swept.heads += 1;
+            } else if let Some((number, key)) = self.vectors.next(|(_, key)| card_and_text(key)) {
+                tables.vectors.remove(&mut transaction, &key, number)?;
+                swept.vectors += 1;
+            } else {
+                break;
             }
-            self.tables.seen.forget();
-            WriteTransaction(transaction, self.tables.clone()).commit()?;
-            // What was read meanwhile may be of the rows that are gone now.
-            self.tables.seen.forget();
-            removed += some.len() as u64;
         }
-        Ok(removed)
+        tables.seen.forget();
+        WriteTransaction(transaction, tables.clone()).commit()?;
+        // What was read meanwhile may be of the rows that are gone now.
+        tables.seen.forget();
+        Ok(swept)
     }
+}
+
+impl Swept {
+    /// Adds what another transaction removed.
+    pub fn add(&mut self, other: Self) {
+        self.cleaned += other.cleaned;
+        self.chunks += other.chunks;
+        self.texts += other.texts;
+        self.heads += other.heads;
+        self.vectors += other.vectors;
+    }
+}
+
+/// Returns the keys of a table that are not needed, and looks at every other row until that says that it is enough.
+fn superfluous<const N: usize>(
+    tables: &Tables,
+    table: &Table,
+    needed: Vec<[u8; N]>,
+    mut look: impl FnMut(&[u8]) -> Result<bool, StoreError>,
+) -> Result<Vec<[u8; N]>, StoreError> {
+    let needed = sorted(needed);
+    let mut superfluous = Vec::new();
+    table.each(&*tables.read()?, |key, bytes| {
+        if needed.binary_search_by(|known| known[..].cmp(key)).is_ok() {
+            return look(bytes);
+        }
+        superfluous.extend(<[u8; N]>::try_from(key));
+        Ok(true)
+    })?;
+    Ok(superfluous)
+}
+
+/// Returns what a vector was made of, whichever model made it.
+fn card_and_text(key: &VectorKey) -> [u8; 32] {
+    let mut both = [0; 32];
+    both.copy_from_slice(&key[16..]);
+    both
+}
+
+/// Returns the number of the text that a row of `cleaned` names, if it names one.
+fn text_of(tables: &Tables, bytes: &[u8]) -> Result<Option<u32>, StoreError> {
+    let cleaned = decode::<PackedCleaned>(bytes).map_err(|source| tables.cleaned.damaged(source))?;
+    Ok(if let PackedCleaned::Text { text, .. } = cleaned { Some(text) } else { None })
+}
+
+/// Adds the numbers of the heads and texts that a chunk list names.
+fn names_of(tables: &Tables, bytes: &[u8], heads: &mut Vec<u32>, texts: &mut Vec<u32>) -> Result<(), StoreError> {
+    let list = unpack_list(bytes).ok_or_else(|| tables.chunks.damaged(CodecError::not("a chunk list")))?;
+    if let NumberedList::Chunks(chunks) = list {
+        heads.extend(chunks.iter().map(|chunk| chunk.head));
+        texts.extend(chunks.iter().map(|chunk| chunk.text));
+    }
+    Ok(())
+}
+
+/// Adds the numbers of the heads that the rows of entries name.
+fn heads_of(tables: &Tables, txn: &RoTxn<'_>, rows: &RoaringBitmap, heads: &mut Vec<u32>) -> Result<(), StoreError> {
+    for ordinal in rows {
+        let Some(row) = tables.entries.bytes(txn, &ordinal.to_be_bytes())? else { continue };
+        heads.push(unpack_entry(row).ok_or_else(|| tables.entries.damaged(CodecError::not("an entry")))?.head);
+    }
+    Ok(())
+}
+
+/// Returns the hashes of texts by their numbers.
+fn hashes_of(tables: &Tables, txn: &RoTxn<'_>, numbers: Vec<u32>) -> Result<Vec<Key>, StoreError> {
+    let mut hashes = TextHashes::new(tables.texts.hashes);
+    sorted(numbers).into_iter().map(|number| Ok(hashes.get(txn, number)?.to_bytes())).collect()
 }
 
 fn sorted<K: Ord>(mut keys: Vec<K>) -> Vec<K> {

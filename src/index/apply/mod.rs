@@ -67,6 +67,18 @@ pub struct IndexWriter {
     model: Fingerprint,
 }
 
+/// The open parts of a writer that publishes nothing at the moment.
+pub(super) struct Beside<'a> {
+    /// What the graph holds, of all heads.
+    pub(super) graph: Bitmaps,
+    /// The versions that heads of the graph stand at.
+    pub(super) versions: Vec<VersionId>,
+    pub(super) database: &'a Database,
+    pub(super) archive: &'a mut Archive,
+    pub(super) lexical: &'a mut LexicalWriter,
+    pub(super) vectors: &'a mut VectorWriter,
+}
+
 /// What the graph holds for one head, as bitmaps.
 #[derive(Clone, Default)]
 struct Head {
@@ -157,6 +169,33 @@ impl IndexWriter {
         };
         let lexical = self.lexical.relocate(&hot, TENDED_AT_ONCE, &texts, go_on)?;
         Ok(if lexical.goes_on { Tended::Busy } else { vectors })
+    }
+
+    /// Returns the open parts, for a collection between two publishes; nothing while a step is written in parts, of which no
+    /// version tells yet.
+    pub(super) fn beside(&mut self) -> Option<Beside<'_>> {
+        Some(Beside {
+            graph: self.in_graph()?,
+            versions: self.heads.values().filter_map(|head| head.version).collect(),
+            database: &self.database,
+            archive: &mut self.archive,
+            lexical: &mut self.lexical,
+            vectors: &mut self.vectors,
+        })
+    }
+
+    /// Returns what the graph holds, of all heads; nothing while a step is written in parts.
+    #[must_use]
+    pub fn in_graph(&self) -> Option<Bitmaps> {
+        if !self.parts.is_empty() {
+            return None;
+        }
+        let mut graph = Bitmaps::default();
+        for head in self.heads.values() {
+            graph.entries |= &head.alive.entries;
+            graph.documents |= &head.alive.documents;
+        }
+        Some(graph)
     }
 
     /// Finishes what runs beside publishing and closes the store's parts.

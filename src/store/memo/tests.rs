@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::store::packing::cases;
-use crate::store::{Database, Layout, Needed};
+use crate::store::{Database, Layout, Needed, Portion};
 use dataflows::data::{ChunkKind, Lines};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -246,9 +246,16 @@ fn what_was_swept_comes_back_under_a_new_number_and_no_number_comes_again() {
     // Nothing but the second list is needed: the texts and heads of the first go, but for those that the second names.
     let mut needed = Needed::default();
     needed.chunks(id(2));
-    let swept = database.sweep(&needed, &mut || true).unwrap();
+    let sweep = |needed: &Needed| {
+        let mut superfluous = database.superfluous(needed, &mut || true).unwrap().unwrap();
+        let counted = superfluous.count();
+        let swept = database.remove(&mut superfluous, Portion::LARGE, &mut || true).unwrap();
+        assert_eq!((swept, superfluous.is_empty()), (counted, true));
+        swept
+    };
+    let swept = sweep(&needed);
     assert_eq!((swept.chunks, swept.texts, swept.heads), (1, 2, 2));
-    assert_eq!(database.sweep(&Needed::default(), &mut || true).unwrap().chunks, 1);
+    assert_eq!(sweep(&Needed::default()).chunks, 1);
     assert_eq!(numbers(), before, "the last row of a numbered table stays");
     assert_eq!(database.lost_numbers().unwrap(), []);
     put(1, &[(0, 1, 1), (1, 2, 9), (2, 3, 20)]);

@@ -1,0 +1,124 @@
+//! The survey: what is needed, and what is there and not needed.
+//!
+//! In: the log, the leases, and what the graph of a tracker holds. Out: lists of rows that may go.
+//!
+//! **Invariant:** nothing is written, so a survey may be made beside a tracker, by a thread of its own. What is needed is found
+//! before what is there, so what is published meanwhile is either needed here or holds ordinals that whoever removes tells
+//! [`Removal::needs`](super::Removal::needs).
+
+use super::CleanedOf;
+use crate::index::apply::ApplyError;
+use crate::store::{Catalogue, Database, Layout, Needed, Superfluous, leases};
+use dataflows::data::Outcome;
+use roaring::RoaringBitmap;
+use snapshots::{Archive, Bitmaps, Ordinal, VersionId};
+
+/// Rows that are looked up at once.
+const LOOK_ROWS: usize = 4096;
+
+/// What a survey found.
+pub struct Survey {
+    pub(super) needed: Bitmaps,
+    pub(super) superfluous: Bitmaps,
+    pub(super) results: Superfluous,
+    pub(super) held_back: u64,
+    /// Versions from this one on were not looked at.
+    pub(super) next_version: VersionId,
+}
+
+/// Returns what must stay: what kept versions hold, and, as its second part, also what living readers may look at.
+///
+/// # Errors
+/// Where the log or the leases cannot be read.
+pub fn needed(archive: &Archive, layout: &Layout) -> Result<(Bitmaps, Bitmaps), ApplyError> {
+    let kept = archive.reached()?;
+    let Some(least_read) = leases(layout)?.into_iter().min() else { return Ok((kept.clone(), kept)) };
+    // Whoever has not read of a drop takes the version for one that is kept.
+    let held: RoaringBitmap =
+        archive.dropped().filter(|(_, end)| *end > least_read).map(|(version, _)| version.get()).collect();
+    let needed = if held.is_empty() {
+        kept.clone()
+    } else {
+        archive.reached_by(|version| !archive.is_dropped(version) || held.contains(version.get()))?
+    };
+    Ok((kept, needed))
+}
+
+/// Looks at all of a store, for [`Removal`](super::Removal) to go by; returns nothing where `go_on` says no, which it is asked
+/// for each row.
+///
+/// `graph` is what a tracker's graph holds. Of what cleaning made only that is found superfluous which `cleaned_of` leads to
+/// from no kept document; without it, none of it.
+///
+/// # Errors
+/// Where a part cannot be read, or lacks rows of kept versions.
+pub fn survey(
+    layout: &Layout,
+    database: &Database,
+    archive: &Archive,
+    graph: &Bitmaps,
+    cleaned_of: Option<CleanedOf<'_>>,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Option<Survey>, ApplyError> {
+    let catalogue = database.catalogue();
+    let next_version = archive.next_version();
+    let (kept, mut needed) = needed(archive, layout)?;
+    let present = catalogue.ordinals()?;
+    let missing = (&kept.entries - &present.entries).len() + (&kept.documents - &present.documents).len();
+    if missing > 0 {
+        // What rows that are lost need of the results is not known, so nothing is swept.
+        return Err(ApplyError::RowsGone { missing });
+    }
+    // A reader that is about to open holds everything that was ever dropped; what is gone already is not held.
+    needed.entries &= &present.entries;
+    needed.documents &= &present.documents;
+    let held_back = needed.entries.len() - kept.entries.len();
+    needed.entries |= &graph.entries & &present.entries;
+    needed.documents |= &graph.documents & &present.documents;
+    let Some(results) = results(&catalogue, &needed, cleaned_of, go_on)? else { return Ok(None) };
+    let Some(results) = database.superfluous(&results, go_on)? else { return Ok(None) };
+    let superfluous =
+        Bitmaps { entries: present.entries - &needed.entries, documents: present.documents - &needed.documents };
+    Ok(Some(Survey { needed, superfluous, results, held_back, next_version }))
+}
+
+/// Returns what rows need of the results, or nothing where `go_on` says no.
+pub(super) fn results(
+    catalogue: &Catalogue,
+    rows: &Bitmaps,
+    cleaned_of: Option<CleanedOf<'_>>,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Option<Needed>, ApplyError> {
+    let mut results = Needed::default();
+    results.rows(&rows.entries);
+    if cleaned_of.is_some() {
+        results.cleaned(std::iter::empty());
+    }
+    for rows in slices(&rows.entries, LOOK_ROWS) {
+        let records = catalogue.entries(rows.iter().map(Ordinal::new))?;
+        records.iter().for_each(|record| results.entry(&record.entry));
+        if !go_on() {
+            return Ok(None);
+        }
+    }
+    for rows in slices(&rows.documents, LOOK_ROWS) {
+        for document in catalogue.documents(rows.iter().map(Ordinal::new))? {
+            if let Some(cleaned_of) = cleaned_of {
+                results.cleaned(std::iter::once(cleaned_of(&document.path, document.content)));
+            }
+            if let Outcome::Indexed { chunking, .. } = document.outcome {
+                results.chunks(chunking);
+            }
+        }
+        if !go_on() {
+            return Ok(None);
+        }
+    }
+    Ok(Some(results))
+}
+
+/// Cuts a set into parts of so many members.
+pub(super) fn slices(set: &RoaringBitmap, size: usize) -> Vec<RoaringBitmap> {
+    let members: Vec<u32> = set.iter().collect();
+    members.chunks(size).map(|part| part.iter().collect()).collect()
+}

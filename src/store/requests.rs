@@ -1,0 +1,253 @@
+//! Requests: who wants a store collected that a tracker has open says so by a file, and is answered by another.
+//!
+//! In: from whoever asks, the name of its settings. Out: to the tracker, who asks; and back, what came of it.
+//!
+//! ```text
+//!  asks     requests/PROCESS-MOMENT, locked ──► looks for the answer, and for the writer's lock ──► … ──► removes both
+//!  tracker  looks for files that somebody has locked ──► collects ──► requests/PROCESS-MOMENT.answer, by a rename
+//! ```
+//!
+//! **Invariant:** a request says that somebody waits and under which settings, and nothing that is obeyed: what is dropped and
+//! removed follows from the tracker's own. The system lets go of a request when its process ends, however it ends; the file
+//! that is left counts for nothing and is swept with its answer. What cannot be read is no request, and no answer.
+
+use super::{Layout, StoreError};
+use rustix::fs::OFlags;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Longest request that is read; an honest one has some fifty bytes.
+const MAX_REQUEST: u64 = 256;
+/// Longest answer that is read; an honest one has some thousand bytes.
+const MAX_ANSWER: u64 = 1 << 20;
+/// So many files are looked at in one look.
+const MAX_FILES: usize = 256;
+/// How often a request that was swept between being made and being locked is made again.
+const ATTEMPTS: usize = 64;
+/// What a request says that was taken back.
+const NEVER_MIND: &str = "never mind";
+
+/// A request, as long as whoever made it waits. Taken back when dropped, and by the system when the process ends.
+#[derive(Debug)]
+pub struct CollectionRequest {
+    file: File,
+    path: PathBuf,
+}
+
+/// Somebody who asks for a collection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// The request's name.
+    pub name: String,
+    /// The name of the settings that it is asked under; nothing where it was taken back.
+    pub settings: Option<String>,
+}
+
+impl CollectionRequest {
+    /// Asks whoever writes to the store for a collection under settings of this name.
+    ///
+    /// # Errors
+    /// Where the store's folder cannot be written.
+    pub fn make(layout: &Layout, settings: &str) -> Result<Self, StoreError> {
+        let folder = layout.requests();
+        fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
+        for _ in 0..ATTEMPTS {
+            let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+            let path = folder.join(format!("{}-{moment:x}", std::process::id()));
+            let new = path.with_extension("new");
+            let mut file = OpenOptions::new().write(true).create_new(true).open(&new).map_err(io("make", &new))?;
+            let made = file.lock().and_then(|()| file.write_all(line(settings).as_bytes()));
+            match made.and_then(|()| fs::rename(&new, &path)) {
+                Ok(()) => return Ok(Self { file, path }),
+                // Whoever looked took it for one that was left, until it was locked.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(source) => return Err(io("make", &path)(source)),
+            }
+        }
+        Err(io("make a request in", &folder)(ErrorKind::WouldBlock.into()))
+    }
+
+    /// Says that the collection is not wanted any more; what was removed until then is still answered.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn take_back(&mut self) -> Result<(), StoreError> {
+        let written = self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.write_all(line(NEVER_MIND).as_bytes()));
+        written.map_err(io("write", &self.path))
+    }
+
+    /// Returns the answer, once it is there.
+    #[must_use]
+    pub fn answer(&self) -> Option<Vec<u8>> {
+        read(&answer_path(&self.path), MAX_ANSWER)
+    }
+}
+
+impl Drop for CollectionRequest {
+    fn drop(&mut self) {
+        // What cannot be removed is swept by the next tracker.
+        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_file(answer_path(&self.path));
+    }
+}
+
+/// Returns who asks and was not answered yet, and removes what others left behind.
+///
+/// # Errors
+/// Where the folder cannot be listed.
+pub fn requests(layout: &Layout) -> Result<Vec<Asked>, StoreError> {
+    let folder = layout.requests();
+    let listing = match fs::read_dir(&folder) {
+        Ok(listing) => listing,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(io("list", &folder)(source)),
+    };
+    let mut asked = Vec::new();
+    for entry in listing.take(MAX_FILES) {
+        let name = entry.map_err(io("list", &folder))?.file_name();
+        // Names of another shape are not ours.
+        let Some(name) = name.to_str().filter(|name| is_ours(name)) else { continue };
+        let path = folder.join(name);
+        match path.extension() {
+            None if answer_path(&path).exists() => {
+                look(&path);
+            }
+            None => asked.extend(look(&path).map(|settings| Asked { name: name.to_owned(), settings })),
+            // One that is being made; it is locked as soon as it is there, but for an instant.
+            Some(extension) if extension == "new" => drop(look(&path)),
+            Some(_) => {
+                if !path.with_extension("").exists() {
+                    let _ = fs::remove_file(&path);
+                }
+            }
+        }
+    }
+    asked.sort_by(|left, right| left.name.cmp(&right.name));
+    Ok(asked)
+}
+
+/// Answers a request; nobody may wait for it any more.
+///
+/// # Errors
+/// Where the file cannot be written.
+pub fn answer(layout: &Layout, asked: &Asked, answer: &[u8]) -> Result<(), StoreError> {
+    let path = answer_path(&layout.requests().join(&asked.name));
+    let temporary = path.with_extension("part");
+    let written = fs::write(&temporary, answer).and_then(|()| fs::rename(&temporary, &path));
+    written.map_err(io("write", &path))
+}
+
+/// Returns what a request says that somebody waits on, or removes it where nobody does.
+fn look(path: &Path) -> Option<Option<String>> {
+    let file = open(path)?;
+    match file.try_lock() {
+        Ok(()) => {
+            let _ = fs::remove_file(path);
+            None
+        }
+        Err(TryLockError::WouldBlock) => {
+            let text = String::from_utf8(read(path, MAX_REQUEST)?).ok()?;
+            let text = text.lines().next()?.trim();
+            Some(if text == NEVER_MIND { None } else { Some(text.to_owned()) })
+        }
+        Err(TryLockError::Error(_)) => None,
+    }
+}
+
+/// Opens a file, if it is one: neither a link nor a pipe that would be waited on.
+fn open(path: &Path) -> Option<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path).ok()?;
+    file.metadata().ok()?.is_file().then_some(file)
+}
+
+/// Reads a file that is no longer than it may be.
+fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(most + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= most).then_some(bytes)
+}
+
+fn is_ours(name: &str) -> bool {
+    let (stem, extension) = name.split_once('.').unwrap_or((name, ""));
+    stem.len() <= 64
+        && stem.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+        && matches!(extension, "" | "new" | "answer" | "part")
+}
+
+fn answer_path(request: &Path) -> PathBuf {
+    request.with_extension("answer")
+}
+
+/// Returns a line of one length whatever it says, so that it is written over as a whole.
+fn line(text: &str) -> String {
+    format!("{text:<63}\n")
+}
+
+fn io(attempt: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError::Io { attempt, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(layout: &Layout) -> Vec<Option<String>> {
+        requests(layout).unwrap().into_iter().map(|asked| asked.settings).collect()
+    }
+
+    #[test]
+    fn a_request_holds_while_somebody_waits_and_is_answered_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path());
+        assert_eq!(names(&layout), []);
+        let mut first = CollectionRequest::make(&layout, "abc").unwrap();
+        let second = CollectionRequest::make(&layout, "def").unwrap();
+        assert_eq!(names(&layout).len(), 2);
+        first.take_back().unwrap();
+        assert!(names(&layout).contains(&None) && names(&layout).contains(&Some("def".to_owned())));
+        drop(first);
+        let asked = requests(&layout).unwrap();
+        assert_eq!((asked.len(), second.answer()), (1, None));
+        answer(&layout, &asked[0], b"done").unwrap();
+        assert_eq!((names(&layout).len(), second.answer()), (0, Some(b"done".to_vec())));
+        drop(second);
+        assert_eq!(names(&layout), []);
+        assert_eq!(fs::read_dir(layout.requests()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_left_behind_is_swept_and_what_is_no_request_does_no_harm() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path());
+        let held = CollectionRequest::make(&layout, "abc").unwrap();
+        let place = |name: &str| layout.requests().join(name);
+        // Processes that were killed.
+        for left in ["1-a", "2-b.new", "3-c.answer"] {
+            fs::write(place(left), "abc\n").unwrap();
+        }
+        // What somebody put there.
+        fs::write(place("../outside"), "kept").unwrap();
+        std::os::unix::fs::symlink(folder.path().join("outside"), place("4-d")).unwrap();
+        fs::create_dir(place("5-e")).unwrap();
+        fs::write(place("no name of ours"), "x").unwrap();
+        let pipe = std::process::Command::new("mkfifo").arg(place("6-f")).status().unwrap();
+        assert!(pipe.success());
+        let (long, odd) = (File::create(place("7-a")).unwrap(), File::create(place("8-b")).unwrap());
+        (&long).write_all(&[b'a'; 4096]).unwrap();
+        (&odd).write_all(&[0xff, 0xfe, b'\n']).unwrap();
+        long.lock().unwrap();
+        odd.lock().unwrap();
+        assert_eq!(names(&layout), [Some("abc".to_owned())]);
+        for left in ["1-a", "2-b.new", "3-c.answer"] {
+            assert!(!place(left).exists(), "{left}");
+        }
+        assert_eq!(fs::read_to_string(folder.path().join("outside")).unwrap(), "kept");
+        fs::write(answer_path(&held.path), vec![0; MAX_ANSWER as usize + 1]).unwrap();
+        assert_eq!(held.answer(), None);
+    }
+}
