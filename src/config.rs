@@ -6,6 +6,7 @@
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// All settings of a run.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -62,7 +63,7 @@ pub struct SourceConfig {
 /// Which snapshots are kept. A snapshot stays if any of these says so; where none of them is set, all stay. What a view
 /// stands at always stays.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(from = "RetentionKeys")]
+#[serde(try_from = "RetentionKeys")]
 pub struct Retention {
     /// The rule of every view that has none of its own.
     pub keep: Keep,
@@ -75,6 +76,8 @@ pub struct Retention {
     pub saves_hours: Option<i64>,
     /// Whether a tracker drops and collects when it starts, before it looks at its sources.
     pub at_start: bool,
+    /// A tracker drops and collects, beside what it publishes, when it has been so long since that was last done.
+    pub every: Option<Duration>,
 }
 
 /// The same as it is written.
@@ -91,18 +94,40 @@ struct RetentionKeys {
     saves_hours: Option<i64>,
     #[serde(default)]
     at_start: bool,
+    every: Option<String>,
 }
 
-impl From<RetentionKeys> for Retention {
-    fn from(keys: RetentionKeys) -> Self {
-        let RetentionKeys { newest, days, daily, weekly, views, tags, saves_hours, at_start } = keys;
-        Self { keep: Keep { newest, days, daily, weekly }, views, tags: tags.unwrap_or(true), saves_hours, at_start }
+impl TryFrom<RetentionKeys> for Retention {
+    type Error = String;
+
+    fn try_from(keys: RetentionKeys) -> Result<Self, String> {
+        let RetentionKeys { newest, days, daily, weekly, views, tags, saves_hours, at_start, every } = keys;
+        let (keep, tags) = (Keep { newest, days, daily, weekly }, tags.unwrap_or(true));
+        let every = every.as_deref().map(parse_every).transpose()?;
+        Ok(Self { keep, views, tags, saves_hours, at_start, every })
     }
+}
+
+/// Reads how often something is done: a number of minutes, hours, days or weeks.
+fn parse_every(text: &str) -> Result<Duration, String> {
+    let expected =
+        || format!("every = \"{text}\" is no length of time; write it as in \"30m\", \"6h\", \"1d\" or \"2w\"");
+    let unit = text.chars().next_back().ok_or_else(expected)?;
+    let seconds = match unit {
+        'm' => 60,
+        'h' => 3600,
+        'd' => 24 * 3600,
+        'w' => 7 * 24 * 3600,
+        _ => return Err(expected()),
+    };
+    let number: u32 = text[..text.len() - 1].parse().map_err(|_| expected())?;
+    if number == 0 { Err(expected()) } else { Ok(Duration::from_secs(u64::from(number) * seconds)) }
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { keep: Keep::default(), views: BTreeMap::new(), tags: true, saves_hours: None, at_start: false }
+        let (keep, views) = (Keep::default(), BTreeMap::new());
+        Self { keep, views, tags: true, saves_hours: None, at_start: false, every: None }
     }
 }
 
@@ -206,8 +231,18 @@ impl Config {
     /// Returns whether a tracker drops and collects when it starts.
     #[must_use]
     pub fn collects_at_start(&self) -> bool {
+        self.retentions().any(|retention| retention.at_start)
+    }
+
+    /// Returns how long after a collection a tracker collects again, if it does so by itself: one collection is for all sources.
+    #[must_use]
+    pub fn collects_every(&self) -> Option<Duration> {
+        self.retentions().filter_map(|retention| retention.every).min()
+    }
+
+    fn retentions(&self) -> impl Iterator<Item = &Retention> {
         let own = self.sources.iter().filter_map(|source| source.retention.as_ref());
-        std::iter::once(&self.retention).chain(own).any(|retention| retention.at_start)
+        std::iter::once(&self.retention).chain(own)
     }
 
     /// Reads the file at `path`; without one that was asked for, `tidemill.toml` if it is there, else the defaults.
@@ -261,6 +296,20 @@ mod tests {
         assert_eq!((own.tags, own.saves_hours, own.keep.is_limited()), (false, Some(24), false));
         assert!(toml::from_str::<Config>("[retention]\nnewst = 1").is_err());
         assert!(toml::from_str::<Config>("[retention.views.main]\ntags = true").is_err());
+    }
+
+    #[test]
+    fn collections_come_as_often_as_the_most_impatient_says() {
+        let every = |text: &str| toml::from_str::<Config>(text).map(|config| config.collects_every());
+        let hours = |hours: u64| Some(Duration::from_secs(hours * 3600));
+        assert_eq!(every("").unwrap(), None);
+        assert_eq!(every("[retention]\nevery = \"2w\"").unwrap(), hours(14 * 24));
+        let two = "[retention]\nevery = \"1d\"\n[[source]]\npath = \"x\"\nretention = { every = \"6h\" }";
+        assert_eq!(every(two).unwrap(), hours(6));
+        for wrong in ["0d", "d", "1", "", "1.5h", "-1h", "1y", "99999999999d", "1\u{e9}"] {
+            let error = every(&format!("[retention]\nevery = \"{wrong}\"")).unwrap_err().to_string();
+            assert!(error.contains("is no length of time") && error.contains("6h"), "{wrong}: {error}");
+        }
     }
 
     #[test]

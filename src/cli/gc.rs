@@ -1,6 +1,7 @@
 //! `snapshots gc`: drops what retention does not keep, and gives back the space.
 //!
-//! In: a store and the settings. Out: one line, or one object, that says what went and how many bytes each part has.
+//! In: a store and the settings. Out: one line, or one object, that says what went and how many bytes each part has; the same
+//! where a tracker has the store open and is asked to do it.
 
 use super::output::{bytes, json_line, line};
 use super::{Global, Outcome, interrupt};
@@ -38,8 +39,9 @@ pub(super) fn run(global: &Global, args: &GcArgs) -> Result<Outcome> {
 }
 
 fn answer(dry_run: bool, collection: &Collection, seconds: f64) -> CollectionLine {
-    let Collection { dropped, kept, collected, readers, ref bytes, free } = *collection;
-    let parts = bytes.iter().map(|(part, [before, after])| (*part, StoredBytes { before: *before, after: *after }));
+    let Collection { dropped, kept, collected, readers, ref bytes, free, given_back } = *collection;
+    let parts =
+        bytes.iter().map(|(part, [before, after])| (part.clone(), StoredBytes { before: *before, after: *after }));
     CollectionLine {
         dry_run,
         complete: dry_run || collected.is_complete,
@@ -58,6 +60,7 @@ fn answer(dry_run: bool, collection: &Collection, seconds: f64) -> CollectionLin
         readers,
         bytes: parts.collect(),
         free_bytes: free,
+        given_back_bytes: given_back,
         seconds,
     }
 }
@@ -75,7 +78,7 @@ fn show(answer: &CollectionLine) -> Result<()> {
         }
     }
     if answer.free_bytes > 0 {
-        let why = if answer.readers > 0 { "; it shrinks when nobody reads" } else { "" };
+        let why = if answer.readers > 0 { "; it shrinks when nobody reads or tracks" } else { "" };
         line(format!("  {} of the database are free for what comes{why}", bytes(answer.free_bytes)))?;
     }
     if answer.held_back > 0 {

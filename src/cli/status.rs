@@ -5,7 +5,9 @@
 use super::output::{self, bytes, json_line, line, short};
 use super::{Global, Outcome};
 use crate::search::Searcher;
-use crate::serve::wire::{FaultStatus, SourceStatus, StatusAnswer, TrackerStatus, ViewStatus, WirePath, WorkCounts};
+use crate::serve::wire::{
+    CollectedStatus, FaultStatus, SourceStatus, StatusAnswer, TrackerStatus, ViewStatus, WirePath, WorkCounts,
+};
 use crate::store::{SourceRecord, TrackerState};
 use anyhow::Result;
 use dataflows::data::Outcome as DocumentOutcome;
@@ -25,7 +27,8 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
     reader.catalogue()?.receipts()?.iter().for_each(|receipt| work.add(receipt));
     let bytes = reader.database()?.bytes_by_part(reader.layout())?;
     let entries = u64::from(reader.catalogue()?.next_entry()?);
-    let answer = StatusAnswer { sources, entries, bytes, work };
+    let last_collection = reader.database()?.last_collection()?.map(CollectedStatus::from);
+    let answer = StatusAnswer { sources, entries, bytes, work, last_collection };
     if global.json {
         json_line(&answer)?
     } else {
@@ -154,6 +157,15 @@ fn show(status: &StatusAnswer) -> Result<()> {
     }
     let sizes: Vec<String> = status.bytes.iter().map(|(part, size)| format!("{part} {}", bytes(*size))).collect();
     line(format!("{} entries stored; {}", status.entries, sizes.join(", ")))?;
+    if let Some(last) = &status.last_collection {
+        line(format!(
+            "last collected {}: {} snapshots dropped, {} entries removed, {} given back",
+            last.time,
+            last.dropped,
+            last.entries,
+            bytes(last.bytes)
+        ))?;
+    }
     let work = &status.work;
     line(format!(
         "work so far: {} cleaned, {} chunked, {} embedded, {} entries inserted, {} retracted, {} from the memo, {} faults",

@@ -7,37 +7,39 @@
 //!                                                                                  if nobody reads
 //! ```
 //!
-//! A tracker may do the same when it starts, but for the file.
+//! A tracker that has the store open is asked to do it ([`asking`](super::asking)), and may do it when it starts or now and then
+//! ([`collector`](super::collector)); but for the file, which others may have open.
 //!
 //! **Invariant:** a version is dropped by the log and by nothing else. Until that group is durable nothing is removed, and
 //! from then on whatever breaks off is taken up by the next run.
 
 use super::EngineError;
+use super::asking::{Asking, open_or_ask};
+use super::board::now;
 use super::open::{fingerprint, load_rules, source_name};
 use super::recover::Registry;
 use super::retention::Kept;
 use super::store::OpenStore;
 use crate::config::{Config, Retention};
-use crate::embedders::StaticModel;
 use crate::index::apply::ApplyError;
-use crate::index::collect::{self, CollectParts, Collected};
-use crate::store::{Database, Gate, Layout, Lease, SourceKind, StoreError, leases};
+use crate::index::collect::{self, CleanedOf, CollectParts, Collected, drop_versions};
+use crate::store::{Database, Gate, LastCollection, Layout, Lease, SourceKind, leases};
 use crate::watch::git::GitSource;
 use dataflows::data::{ContentId, DocumentPath};
 use dataflows::rules::Rules;
 use roaring::RoaringBitmap;
-use snapshots::{Archive, Record};
+use serde::{Deserialize, Serialize};
+use snapshots::Archive;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A file of which less than one part in so many is free is left as it is.
 const WORTH_WRITING_ANEW: u64 = 10;
 
 /// What a collection came to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Collection {
     /// Versions that were dropped, or would be.
     pub dropped: u64,
@@ -48,9 +50,32 @@ pub struct Collection {
     /// Readers that live.
     pub readers: u64,
     /// Bytes of each part, before and after.
-    pub bytes: BTreeMap<&'static str, [u64; 2]>,
+    pub bytes: BTreeMap<String, [u64; 2]>,
     /// Bytes of the database's file that hold nothing, and are written over before it grows.
     pub free: u64,
+    /// Bytes that hold nothing any more, in files that are gone or for what comes.
+    pub given_back: u64,
+}
+
+/// Bytes by part, and those of the database's file that hold nothing.
+type Measured = (BTreeMap<&'static str, u64>, u64);
+
+impl Collection {
+    /// Adds how many bytes there were and are.
+    pub(super) fn measured(mut self, before: &Measured, after: &Measured) -> Self {
+        let used = |(parts, free): &Measured| parts.values().sum::<u64>().saturating_sub(*free);
+        self.free = after.1;
+        self.given_back = used(before).saturating_sub(used(after));
+        self.bytes = before.0.iter().map(|(part, bytes)| ((*part).to_owned(), [*bytes, after.0[part]])).collect();
+        self
+    }
+
+    /// Notes for `status`, and for who collects next, that all was done.
+    pub(super) fn note(&self, database: &Database) -> Result<(), EngineError> {
+        let Self { dropped, collected, given_back, .. } = *self;
+        let last = LastCollection { time: now(), dropped, entries: collected.entries, bytes: given_back };
+        Ok(database.put_last_collection(last)?)
+    }
 }
 
 /// Says what a collection would do, beside any tracker; nothing is written.
@@ -68,33 +93,27 @@ pub fn estimate(layout: &Layout, config: &Config) -> Result<Collection, EngineEr
     let is_kept = |version: snapshots::VersionId| !archive.is_dropped(version) && !dropped.contains(version.get());
     let reached = archive.reached_by(is_kept)?;
     let cleaned = cleaned_of(&rules);
-    let versions = archive.versions().iter();
-    let all_current = all_current(&rules, versions.filter(|version| is_kept(version.id)));
-    let collected = collect::estimate(&database, &reached, if all_current { Some(&cleaned) } else { None })?;
-    let (bytes, free) = measure(layout, &database)?;
-    Ok(Collection {
-        dropped: dropped.len(),
-        kept: archive.kept().count() as u64 - dropped.len(),
-        collected,
-        readers,
-        bytes: bytes.into_iter().map(|(part, bytes)| (part, [bytes, bytes])).collect(),
-        free,
-    })
+    let versions = archive.versions().iter().filter(|version| is_kept(version.id));
+    let collected = collect::estimate(&database, &reached, sweeps_cleaned(&rules, versions, &cleaned))?;
+    let kept = archive.kept().count() as u64 - dropped.len();
+    let now = measure(layout, &database)?;
+    Ok(Collection { dropped: dropped.len(), kept, collected, readers, ..Collection::default() }.measured(&now, &now))
 }
 
-/// Drops versions and collects; `go_on` is asked between steps, and its no ends the work there.
+/// Drops versions and collects, or asks the tracker that has the store open to do so, and waits for it; `go_on` is asked between
+/// steps, and its no ends the work there.
 ///
 /// # Errors
-/// Where a tracker writes to the store, a part of it is damaged, or the disk refuses.
+/// Where a tracker has the store open that keeps other snapshots, a part of it is damaged, or the disk refuses.
 pub fn collect(layout: &Layout, config: &Config, go_on: &mut dyn FnMut() -> bool) -> Result<Collection, EngineError> {
     layout.check_for_writer()?;
     let rules = load_rules(config.rules.as_deref())?;
-    let OpenStore { lock: _lock, database, memo, mut archive, mut lexical, mut vectors, .. } =
-        OpenStore::open(layout, &StaticModel::new()).map_err(|error| match error {
-            EngineError::Store(StoreError::Locked { holder, .. }) => EngineError::Tracking { holder },
-            error => error,
-        })?;
-    let (before, _) = measure(layout, &database)?;
+    let open = match open_or_ask(layout, config, go_on)? {
+        Asking::Answered(collection) => return Ok(collection),
+        Asking::Opened(open) => *open,
+    };
+    let OpenStore { lock: _lock, database, memo, mut archive, mut lexical, mut vectors, .. } = open;
+    let before = measure(layout, &database)?;
     let mut open = CollectParts {
         layout,
         database: &database,
@@ -102,14 +121,15 @@ pub fn collect(layout: &Layout, config: &Config, go_on: &mut dyn FnMut() -> bool
         lexical: &mut lexical,
         vectors: &mut vectors,
     };
-    let mut collection = drop_and_collect(&mut open, config, &rules, go_on)?;
+    let collection = drop_and_collect(&mut open, config, &rules, go_on)?;
     lexical.close().map_err(ApplyError::from)?;
     let (_, free) = measure(layout, &database)?;
     drop((memo, archive, vectors));
     let database = if collection.collected.is_complete && go_on() { shrink(layout, database, free)? } else { database };
-    let (after, free) = measure(layout, &database)?;
-    collection.free = free;
-    collection.bytes = before.into_iter().map(|(part, bytes)| (part, [bytes, after[part]])).collect();
+    let collection = collection.measured(&before, &measure(layout, &database)?);
+    if collection.collected.is_complete {
+        collection.note(&database)?;
+    }
     Ok(collection)
 }
 
@@ -125,18 +145,12 @@ pub(super) fn drop_and_collect(
     let dropped = versions_to_drop(parts.archive, database, config)?;
     if !dropped.is_empty() && go_on() {
         collection.dropped = dropped.len();
-        let epoch = parts.archive.next_epoch();
-        parts.archive.append(&[Record::Dropped { epoch, versions: dropped }])?;
-        // A log that is cut in front of this would bring versions back whose entries are gone.
-        let mut transaction = database.write()?;
-        database.put_log_bytes(&mut transaction, parts.archive.log_bytes())?;
-        transaction.commit()?;
+        drop_versions(parts.archive, database, dropped)?;
     }
     collection.kept = parts.archive.kept().count() as u64;
     collection.readers = leases(layout)?.len() as u64;
     let cleaned = cleaned_of(rules);
-    let cleaned_of: Option<collect::CleanedOf<'_>> =
-        if all_current(rules, parts.archive.kept()) { Some(&cleaned) } else { None };
+    let cleaned_of = sweeps_cleaned(rules, parts.archive.kept(), &cleaned);
     collection.collected = collect::collect(parts, cleaned_of, go_on)?;
     Ok(collection)
 }
@@ -152,9 +166,12 @@ fn shrink(layout: &Layout, database: Database, free: u64) -> Result<Database, En
 }
 
 /// Returns the versions that the settings do not keep.
-fn versions_to_drop(archive: &Archive, database: &Database, config: &Config) -> Result<RoaringBitmap, EngineError> {
-    let registry = Registry::open(database)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+pub(super) fn versions_to_drop(
+    archive: &Archive,
+    database: &Database,
+    config: &Config,
+) -> Result<RoaringBitmap, EngineError> {
+    let (registry, now) = (Registry::open(database)?, now());
     let own: BTreeMap<String, &Retention> =
         config.sources.iter().filter_map(|source| Some((source_name(source), source.retention.as_ref()?))).collect();
     let mut dropped = RoaringBitmap::new();
@@ -173,18 +190,23 @@ fn versions_to_drop(archive: &Archive, database: &Database, config: &Config) -> 
 }
 
 /// Returns what names the cleaned text of a content at a path.
-fn cleaned_of(rules: &Rules) -> impl Fn(&DocumentPath, ContentId) -> dataflows::data::DocumentId {
+pub(super) fn cleaned_of(rules: &Rules) -> impl Fn(&DocumentPath, ContentId) -> dataflows::data::DocumentId {
     |path, content| rules.rule(rules.for_path(path)).document_id(content)
 }
 
-/// Whether all versions were made under these rules: only then do these name all that cleaning made for them.
-fn all_current<'a>(rules: &Rules, mut versions: impl Iterator<Item = &'a snapshots::Version>) -> bool {
+/// Returns what names cleaned texts, if all versions were made under these rules: only then do these name all that cleaning made
+/// for them.
+pub(super) fn sweeps_cleaned<'a, 'b>(
+    rules: &Rules,
+    mut versions: impl Iterator<Item = &'a snapshots::Version>,
+    cleaned_of: CleanedOf<'b>,
+) -> Option<CleanedOf<'b>> {
     let fingerprint = fingerprint(rules).to_bytes();
-    versions.all(|version| version.fingerprint == fingerprint)
+    versions.all(|version| version.fingerprint == fingerprint).then_some(cleaned_of)
 }
 
 /// Returns the bytes of each part of a store, and those of the database's file that hold nothing.
-fn measure(layout: &Layout, database: &Database) -> Result<(BTreeMap<&'static str, u64>, u64), EngineError> {
+pub(super) fn measure(layout: &Layout, database: &Database) -> Result<Measured, EngineError> {
     let used: u64 = database.table_bytes()?.iter().map(|(_, bytes)| bytes).sum();
     let free = database.disk_bytes()?.saturating_sub(used);
     Ok((database.bytes_by_part(layout)?, free))

@@ -14,6 +14,12 @@ use dataflows::run::MillError;
 use snapshots::{ArchiveError, CommitId};
 use std::path::PathBuf;
 
+/// Returns an error with all that led to it, in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
 /// Why tracking cannot start or go on; whatever was published stays.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -100,14 +106,25 @@ pub enum EngineError {
         /// The commit.
         commit: CommitId,
     },
-    /// A tracker writes to the store that is to be collected.
+    /// The tracker that was asked to collect keeps other snapshots.
     #[error(
-        "cannot collect while {holder} tracks into the store; stop it (nothing is lost), collect, and start it again: it continues. With `at_start = true` in [retention] it collects at each start by itself"
+        "cannot collect: {holder} tracks into the store with other settings of retention; stop it (nothing is lost) and start it again with these, then collect"
     )]
-    Tracking {
+    OtherSettings {
         /// Who it is.
         holder: String,
     },
+    /// The tracker that was asked to collect could not.
+    #[error("{holder} tracks into the store and could not collect: {reason}")]
+    NotCollected {
+        /// Who it is.
+        holder: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A thread of the collector ended badly.
+    #[error("a thread that looked for what can be collected panicked")]
+    CollectorPanicked,
     /// A repository whose tags are to be asked for is gone.
     #[error("the repository of {source_name} is gone; set `tags = false` in its retention, or bring it back")]
     RepositoryGone {

@@ -104,6 +104,12 @@ impl GitTracker {
         self.let_go.insert(commit);
     }
 
+    /// Tells the tracker of a commit whose snapshot was dropped just now.
+    pub(super) fn dropped(&mut self, commit: CommitId) {
+        self.snapshots.remove(&commit);
+        self.let_go(commit);
+    }
+
     /// Tells the tracker of a view that the store has.
     pub(super) fn knows_view(&mut self, name: String, view: GitView) {
         if !(self.has_worktree && name == WORKTREE_VIEW) {

@@ -14,8 +14,10 @@
 //! from the last published version: it feeds the graph what that version holds, checks the outcome against the version's
 //! bitmaps, and plans from there.
 
+mod asking;
 mod board;
 mod collect;
+mod collector;
 mod contents;
 mod directory;
 mod error;

@@ -6,8 +6,12 @@
 //! **Invariant:** epochs are published in the order in which they were fed. Whatever waits when the thread is free shares
 //! one batch, so the more there is to do, the less each epoch costs. After a failure nothing more is published, and
 //! whoever waits is told.
+//!
+//! While nothing is under way the thread takes short steps of upkeep, and of collecting. Of the latter some remove what the graph
+//! may look up: they begin only while nothing is in the graph, and an epoch is announced, and so fed, behind their end.
 
 use super::EngineError;
+use super::collector::{Collector, Turn};
 use super::tracker::Stop;
 use super::transient::Transient;
 use crate::index::apply::{ApplyError, IndexWriter, Published, Target};
@@ -24,6 +28,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long it leaves between two steps at the least, for epochs to begin; and as long as the step took, so that merges behind
 /// it and searches beside it get half of the time.
 const PAUSE_WHILE_BUSY: Duration = Duration::from_millis(5);
+/// How often it is looked whether a collection is due or asked for, while there is nothing else to do.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often it is looked whether a thread that collects has ended.
+const PAUSE_WHILE_WAITING: Duration = Duration::from_millis(20);
 /// How long upkeep waits after a failure.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
 /// How many epochs share one batch at the most, unless a replay asks for another number.
@@ -61,11 +69,35 @@ struct OpenState {
     ended: bool,
     /// Whether upkeep may have something to do.
     is_untidy: bool,
+    /// Whether a step removes what the graph may look up.
+    is_silent: bool,
+    /// Whether somebody waits for the end of that.
+    is_awaited: bool,
 }
 
 impl Open {
     fn lock(&self) -> MutexGuard<'_, OpenState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets nobody announce an epoch from now on; returns whether none is under way.
+    fn begin_silence(&self) -> bool {
+        let mut state = self.lock();
+        state.is_silent = state.epochs == 0;
+        state.is_silent
+    }
+
+    fn end_silence(&self) {
+        let mut state = self.lock();
+        (state.is_silent, state.is_awaited) = (false, false);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Whether nobody wants to publish anything.
+    fn is_quiet(&self) -> bool {
+        let state = self.lock();
+        state.epochs == 0 && !state.is_awaited
     }
 
     /// Waits while too much is under way, or until the thread has ended.
@@ -86,6 +118,7 @@ impl Publisher {
     /// Starts the thread.
     pub(super) fn start(
         writer: IndexWriter,
+        collector: Collector,
         finished: Receiver<EpochDone>,
         on_published: OnPublished,
         max_batch: usize,
@@ -100,10 +133,10 @@ impl Publisher {
             .name("tidemill-publish".to_owned())
             .spawn(move || {
                 let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                    publish_all(writer, &queue, &finished, on_published, &shared, max_batch)
+                    publish_all(writer, collector, &queue, &finished, on_published, &shared, max_batch)
                 }));
                 let mut state = shared.lock();
-                state.ended = true;
+                (state.ended, state.is_silent) = (true, false);
                 state.failure = match outcome {
                     Ok(outcome) => outcome.err(),
                     Err(_) => Some(ApplyError::Unexpected("the publishing thread panicked")),
@@ -126,6 +159,10 @@ impl Publisher {
         let targets = self.targets.as_ref().ok_or(EngineError::PublisherStopped)?;
         {
             let mut open = self.open.lock();
+            while open.is_silent {
+                open.is_awaited = true;
+                open = self.open.changed.wait(open).unwrap_or_else(PoisonError::into_inner);
+            }
             open.epochs += 1;
             open.changes += changes;
         }
@@ -167,19 +204,36 @@ impl Drop for Publisher {
     }
 }
 
-/// Waits for the next finished epoch, with steps of upkeep while none is under way; returns nothing when no more will come.
+/// Lets the collector take a step, if there is one to take.
+fn collect(writer: &mut IndexWriter, collector: &mut Collector, open: &Open) -> Turn {
+    let needs_silence = collector.needs_silence();
+    if needs_silence && !open.begin_silence() {
+        return Turn::Waits;
+    }
+    let begun = Instant::now();
+    let turn = collector.turn(writer, &mut || open.is_quiet());
+    if needs_silence {
+        open.end_silence();
+    }
+    if turn == Turn::Busy {
+        tracing::debug!("a step of collecting took {:.1} ms", begun.elapsed().as_secs_f64() * 1000.0);
+    }
+    turn
+}
+
+/// Waits for the next finished epoch, with steps of upkeep and of collecting while none is under way; returns nothing when no
+/// more will come.
 fn next_epoch(
     writer: &mut IndexWriter,
+    collector: &mut Collector,
     finished: &Receiver<EpochDone>,
     open: &Open,
     not_before: &mut Instant,
 ) -> Option<EpochDone> {
     let mut pause = PAUSE;
     loop {
-        if !open.lock().is_untidy {
-            return finished.recv().ok();
-        }
-        match finished.recv_timeout(pause) {
+        let wait = if open.lock().is_untidy { pause } else { LOOK };
+        match finished.recv_timeout(wait) {
             Ok(done) => return Some(done),
             Err(RecvTimeoutError::Disconnected) => return None,
             // While epochs are under way, what heads hold may be half of what they will.
@@ -187,7 +241,18 @@ fn next_epoch(
             Err(RecvTimeoutError::Timeout) => {}
         }
         let begun = Instant::now();
-        let is_quiet = || open.lock().epochs == 0;
+        let turn = collect(writer, collector, open);
+        // Who waits for upkeep waits for this as well.
+        open.lock().is_untidy |= turn != Turn::Rests;
+        if turn == Turn::Busy {
+            pause = begun.elapsed().max(PAUSE_WHILE_BUSY);
+            continue;
+        }
+        if !open.lock().is_untidy {
+            continue;
+        }
+        let begun = Instant::now();
+        let is_quiet = || open.is_quiet();
         let tended = if begun < *not_before { Ok(Tended::Idle) } else { writer.tend(&is_quiet) };
         let took = begun.elapsed();
         tracing::debug!("a step of upkeep took {:.1} ms", took.as_secs_f64() * 1000.0);
@@ -198,6 +263,7 @@ fn next_epoch(
         });
         match tended {
             Tended::Busy => pause = took.max(PAUSE_WHILE_BUSY),
+            Tended::Idle if turn == Turn::Waits => pause = PAUSE_WHILE_WAITING,
             Tended::Idle => {
                 open.lock().is_untidy = false;
                 open.changed.notify_all();
@@ -208,6 +274,7 @@ fn next_epoch(
 
 fn publish_all(
     mut writer: IndexWriter,
+    mut collector: Collector,
     targets: &Receiver<(Target, usize)>,
     finished: &Receiver<EpochDone>,
     mut on_published: OnPublished,
@@ -216,7 +283,7 @@ fn publish_all(
 ) -> Result<(), ApplyError> {
     // Either end closes when the tracker stops; what is under way then was not promised to anybody.
     let mut tend_from = Instant::now();
-    while let Some(done) = next_epoch(&mut writer, finished, open, &mut tend_from) {
+    while let Some(done) = next_epoch(&mut writer, &mut collector, finished, open, &mut tend_from) {
         let (mut batch, mut changes) = (Vec::new(), 0);
         let mut next = Some(done);
         while let Some(done) = next.take() {
@@ -242,6 +309,41 @@ fn publish_all(
         }
         open.changed.notify_all();
     }
+    drop(collector);
     // The tracker stops in good order: merges that run are finished, so that the store is left as small as it is.
     writer.close()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_is_announced_behind_a_step_that_removes_and_ends_it() {
+        let open = Arc::new(Open::default());
+        let (targets, announced) = channel();
+        let publisher = Publisher { targets: Some(targets), open: open.clone(), max_changes: 1, thread: None };
+        let target = || Target {
+            graph_view: View(1),
+            purpose: crate::index::apply::Purpose::Part,
+            begun: Instant::now(),
+            diff: Duration::ZERO,
+        };
+        assert!(open.begin_silence() && open.is_quiet());
+        std::thread::scope(|scope| {
+            let comes = scope.spawn(|| publisher.announce(target(), 1).unwrap());
+            while open.is_quiet() {
+                std::thread::yield_now();
+            }
+            // The step is asked to end, and until then nothing is fed.
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(!comes.is_finished() && open.lock().epochs == 0 && announced.try_recv().is_err());
+            open.end_silence();
+            comes.join().unwrap();
+        });
+        assert_eq!((open.lock().epochs, announced.try_iter().count()), (1, 1));
+        assert!(!open.begin_silence(), "what is in the graph may look anything up");
+        // Nobody is held up by a step that never began.
+        publisher.announce(target(), 1).unwrap();
+    }
 }

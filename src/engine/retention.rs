@@ -16,13 +16,15 @@
 
 use super::EngineError;
 use super::directory::WORKTREE_VIEW;
-use crate::config::{Keep, Retention};
+use super::open::source_name;
+use crate::config::{Config, Keep, Retention};
 use crate::store::{SourceKind, SourceRecord};
 use crate::watch::git::{GitSource, RefPattern};
+use dataflows::data::{Fingerprint, Hasher};
 use globset::Glob;
 use roaring::RoaringBitmap;
 use snapshots::{Archive, CommitId, SourceId, Version, VersionId, ViewId};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
@@ -32,6 +34,18 @@ const FIRST_MONDAY: i64 = 4 * DAY;
 
 /// How many commits without a snapshot a line may lead over.
 const LONGEST_GAP: usize = 100_000;
+
+/// Returns what settings of retention are called: settings of one name keep the same.
+pub(super) fn name_of_settings(config: &Config) -> String {
+    // When it is done says nothing of what is kept.
+    let kept = |retention: &Retention| format!("{:?}", Retention { at_start: false, every: None, ..retention.clone() });
+    let own = config.sources.iter().filter_map(|source| Some((source_name(source), kept(source.retention.as_ref()?))));
+    let mut hasher = Hasher::new("retention").part(kept(&config.retention).as_bytes());
+    for (name, kept) in own.collect::<BTreeMap<_, _>>() {
+        hasher = hasher.part(name.as_bytes()).part(kept.as_bytes());
+    }
+    Fingerprint::from_words(hasher.finish()).to_string()
+}
 
 /// A source, and all that decides which of its snapshots are kept.
 pub(super) struct Kept<'a> {

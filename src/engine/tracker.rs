@@ -6,7 +6,8 @@
 //! tracker may stop; what is under way then is still published.
 
 use super::board::Board;
-use super::collect::drop_and_collect;
+use super::collect::{drop_and_collect, measure};
+use super::collector::{Collector, Planning};
 use super::contents::AllContents;
 use super::directory::{DirectoryState, DirectoryTracker};
 use super::fetching::Fetching;
@@ -97,6 +98,7 @@ pub struct Tracker {
     pub(super) stop: Stop,
     pub(super) board: Board,
     pub(super) recorder: Option<LiveRecorder>,
+    planning: Planning,
     max_slice: usize,
     /// Changes that are under way at the most, but for an epoch that alone has more.
     max_changes: usize,
@@ -148,10 +150,14 @@ impl Tracker {
         let OpenStore { lock, model, database, memo, mut archive, mut lexical, mut vectors } =
             OpenStore::open(&layout, &*embedder)?;
         if config.collects_at_start() {
+            let before = measure(&layout, &database)?;
             let (layout, archive) = (&layout, &mut archive);
             let (lexical, vectors) = (&mut lexical, &mut vectors);
             let mut parts = CollectParts { layout, database: &database, archive, lexical, vectors };
             let done = drop_and_collect(&mut parts, &config, &rules, &mut || !stop.is_asked())?;
+            if done.collected.is_complete {
+                done.clone().measured(&before, &measure(layout, &database)?).note(&database)?;
+            }
             tracing::info!("dropped {} snapshots and removed {} entries", done.dropped, done.collected.entries);
         }
 
@@ -175,6 +181,15 @@ impl Tracker {
         let restores = restores(&mut sources, &mut registry, &archive, &database, &contents)?;
 
         let fingerprint = fingerprint(&rules);
+        let planning = Planning::default();
+        let collector = Collector::new(
+            layout.clone(),
+            config.clone(),
+            rules.clone(),
+            database.clone(),
+            planning.clone(),
+            stop.clone(),
+        )?;
         let writer = IndexWriter::new(database, memo.clone(), archive, lexical, vectors, fingerprint, model)?;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = MillThreads { workers: config.workers.unwrap_or(1), pool: config.pool.unwrap_or(processors) };
@@ -188,7 +203,7 @@ impl Tracker {
         let finished = mill.finished().ok_or(EngineError::PublisherStopped)?;
         let max_slice = extras.max_slice.unwrap_or(SLICE_CHANGES).max(1);
         let (max_batch, max_changes) = (extras.max_batch.unwrap_or(MAX_BATCH).max(1), max_slice * OPEN_SLICES);
-        let publisher = Publisher::start(writer, finished, on_published, max_batch, max_changes)?;
+        let publisher = Publisher::start(writer, collector, finished, on_published, max_batch, max_changes)?;
         let mut tracker = Self {
             mill,
             publisher,
@@ -201,6 +216,7 @@ impl Tracker {
             stop,
             board: Board::new(),
             recorder: extras.recorder,
+            planning,
             max_slice,
             max_changes,
             since_turn: 0,
@@ -290,6 +306,18 @@ impl Tracker {
     /// Plans and takes the steps of a repository.
     pub(super) fn catch_up_git(&mut self, index: usize) -> Result<(), EngineError> {
         let begun = Instant::now();
+        let planning = self.planning.clone();
+        // Held until all steps are fed: a snapshot that a plan rests on is not dropped meanwhile.
+        let mut gone = planning.begin();
+        for (source, commit) in gone.drain(..) {
+            for other in &mut self.sources {
+                if let Source::Git(git, _) = other
+                    && git.id == source
+                {
+                    git.dropped(commit);
+                }
+            }
+        }
         let Some(Source::Git(git, _)) = self.sources.get_mut(index) else { return Ok(()) };
         let steps = git.plan(&mut self.registry)?;
         let (source, repository) = (git.id, git.source.clone());

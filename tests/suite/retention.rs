@@ -2,8 +2,10 @@
 //! kills and restarts, every kept commit answers hit for hit and score for score as it did, nothing is found amiss, and what
 //! was dropped is refused by name and can be made again.
 
+mod beside;
 mod killed;
 mod readers;
+mod removal;
 
 use crate::support::{self, History, Picture, Repository, Step, Store, git, steps, tree};
 use dataflows::embed::Embedder;

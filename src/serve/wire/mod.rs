@@ -18,7 +18,8 @@ pub use snapshots::{
     BisectAnswer, BisectChange, BisectStepLine, CollectionLine, CopyLine, DiffLine, SnapshotLine, StoredBytes,
 };
 pub use store::{
-    DumpLine, FaultStatus, FetchStatus, SourceStatus, StatusAnswer, TrackerStatus, ViewStatus, WatchStatus,
+    CollectedStatus, DumpLine, FaultStatus, FetchStatus, SourceStatus, StatusAnswer, TrackerStatus, ViewStatus,
+    WatchStatus,
 };
 pub use track::{EpochLine, Summary, SummaryLine, WorkCounts};
 pub use verify::{FindingLine, VerifySummary, VerifySummaryLine};

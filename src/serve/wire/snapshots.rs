@@ -102,9 +102,11 @@ pub struct CollectionLine {
     /// Processes that read the store.
     pub readers: u64,
     /// Bytes by part.
-    pub bytes: BTreeMap<&'static str, StoredBytes>,
+    pub bytes: BTreeMap<String, StoredBytes>,
     /// Bytes of the database's file that are written over before it grows.
     pub free_bytes: u64,
+    /// Bytes that hold nothing any more, in files that are gone or for what comes.
+    pub given_back_bytes: u64,
     /// From start to end.
     pub seconds: f64,
 }

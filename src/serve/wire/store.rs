@@ -4,7 +4,7 @@
 
 use super::{WirePath, WorkCounts};
 use crate::search::show_time;
-use crate::store::{SourceState, WatchState};
+use crate::store::{LastCollection, SourceState, WatchState};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -41,6 +41,29 @@ pub struct StatusAnswer {
     pub bytes: BTreeMap<&'static str, u64>,
     /// All work since the store was made.
     pub work: WorkCounts,
+    /// The last collection that was whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_collection: Option<CollectedStatus>,
+}
+
+/// A collection in `status`.
+#[derive(Debug, Serialize)]
+pub struct CollectedStatus {
+    /// When it ended.
+    pub time: String,
+    /// Snapshots that it dropped.
+    pub dropped: u64,
+    /// Entries that it removed.
+    pub entries: u64,
+    /// Bytes that it gave back, to the system or for what comes.
+    pub bytes: u64,
+}
+
+impl From<LastCollection> for CollectedStatus {
+    fn from(last: LastCollection) -> Self {
+        let LastCollection { time, dropped, entries, bytes } = last;
+        Self { time: show_time(time), dropped, entries, bytes }
+    }
 }
 
 /// One source in `status`.

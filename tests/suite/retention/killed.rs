@@ -47,22 +47,3 @@ fn a_collection_that_is_killed_at_any_moment_loses_nothing_that_is_kept() {
     assert_eq!(check(&store.layout()).garbage, 0);
     looks(4);
 }
-
-#[test]
-fn a_store_that_is_tracked_is_collected_after_its_tracker() {
-    let (repository, _, store, _) = tracked(3);
-    let program = Program::new();
-    let data = store.layout().root().to_str().unwrap().to_owned();
-    let mut tracker = program.start(&["--data", &data, "track", repository.name(), "--name", "engine", "--json"]);
-    let lock = store.layout().root().join("LOCK");
-    while !std::fs::read_to_string(&lock).unwrap().contains(&tracker.id().to_string()) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    program.refuses(&["--data", &data, "snapshots", "gc"], &[&tracker.id().to_string(), "stop it", "start it again"]);
-    let dry = program.json(&["--data", &data, "snapshots", "gc", "--dry-run", "--json"]).remove(0);
-    assert_eq!((&dry["dry_run"], &dry["kept"]), (&true.into(), &3.into()));
-    tracker.signal("TERM");
-    tracker.end();
-    let outcome = program.json(&["--data", &data, "snapshots", "gc", "--json"]).remove(0);
-    assert_eq!((&outcome["dropped"], &outcome["kept"]), (&0.into(), &3.into()));
-}
