@@ -5,6 +5,9 @@
 //! it, and as many again when it has nothing left to do. It prints what both took, and the longest step during which the
 //! publishing thread can do nothing else.
 //!
+//! Then it makes a store of `TIDEMILL_BENCH_COMMITS` (500) snapshots, of which `TIDEMILL_BENCH_KEEP` (50) are to be kept, and lets
+//! commits and searches come while a tracker collects the rest, asked by `snapshots gc`, and as many while it does not.
+//!
 //! A step begins only while no epoch is under way, and the stages in front of publishing take their time: a publish waits for
 //! what is left of the step then, which is less than the step. Without a repository a small generated one is taken: a smoke
 //! test whose figures mean nothing.
@@ -12,10 +15,11 @@
 mod support;
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use support::copies::{Corpus, DEATHS, SEED, small_commits};
-use support::program::Live;
+use support::program::{Live, run, track};
 use support::questions::{DRAWN, questions};
 use support::{Machine, Repository, latency, milliseconds, number, row};
 use tidemill::search::{Request, Searcher};
@@ -32,6 +36,68 @@ fn main() {
     let origin = Repository::for_bench(folder.path());
     println!("{}", Machine::describe(&origin));
     upkeep(&origin, folder.path(), number("TIDEMILL_BENCH_DEAD", 5_000));
+    collecting(&origin, folder.path(), number("TIDEMILL_BENCH_COMMITS", 500), number("TIDEMILL_BENCH_KEEP", 50));
+}
+
+/// Measures commits and searches that meet a collection, against those that meet none; and a collection that meets nothing.
+fn collecting(origin: &Repository, folder: &Path, commits: usize, keep: usize) {
+    let (data, idle, settings) = (folder.join("collected"), folder.join("idle"), folder.join("settings.toml"));
+    run(track(origin, &data, &["--once", "--backfill", &commits.saturating_sub(1).to_string()]));
+    std::fs::write(&settings, format!("[retention]\nnewest = {keep}\n")).expect("the folder can be written");
+    let settings = settings.to_str().expect("its path is UTF-8");
+    let copied = Command::new("cp").arg("-a").arg(&data).arg(&idle).status();
+    assert!(copied.is_ok_and(|status| status.success()), "the store can be copied");
+    let collect = |data: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidemill"));
+        command.args(["snapshots", "gc", "--json", "--config", settings, "--data"]).arg(data).stdout(Stdio::piped());
+        run(command)
+    };
+    let new = small_commits(origin.path(), 2 * COMMITS + 1);
+    let (first, new) = new.split_first().expect("commits were made");
+    let asked = questions(origin.path(), DRAWN);
+    let begin = |data: &Path, log: &Path| {
+        let mut live = Live::start_logged_with(origin, data, log, &["--config", settings]);
+        origin.move_head(first);
+        while live.next()["commit"].as_str() != Some(first) {}
+        rested(log);
+        live
+    };
+    let log = folder.join("collecting");
+    let mut live = begin(&data, &log);
+    let (mut quiet, mut searches_quiet) = met(origin, &mut live, &data, &asked, &new[..COMMITS]);
+    rested(&log);
+    let (mut beside, mut searches_beside, busy) = std::thread::scope(|scope| {
+        let collects = scope.spawn(|| collect(&data));
+        let (publishes, searches) = met(origin, &mut live, &data, &asked, &new[COMMITS..]);
+        (publishes, searches, collects.join().expect("the collection ends"))
+    });
+    live.end();
+    let mut steps = steps_of(&log, COLLECTING);
+    origin.move_head(first);
+    let log = folder.join("collecting-idle");
+    let live = begin(&idle, &log);
+    let alone = collect(&idle);
+    live.end();
+    println!(
+        "\ncollecting beside a tracker: {commits} snapshots, {} dropped and {} entries removed\n\n| what | figure |\n|---|---|",
+        busy.1[0]["dropped"], busy.1[0]["entries"]
+    );
+    let longest = steps.iter().copied().fold(0.0, f64::max);
+    row(
+        &format!("the longest of {} steps (reach ≤ 20 ms)", steps.len()),
+        format!("{longest:.1} ms; {}", latency(&mut steps)),
+    );
+    let mut steps = steps_of(&log, COLLECTING);
+    let longest = steps.iter().copied().fold(0.0, f64::max);
+    row(
+        &format!("… with nothing beside it, {} steps", steps.len()),
+        format!("{longest:.1} ms; {}", latency(&mut steps)),
+    );
+    let figure = format!("{} against {}", latency(&mut beside), latency(&mut quiet));
+    row(&format!("from the ref to the line, {COMMITS} commits beside a collection against as many without"), figure);
+    let figure = format!("{} against {}", latency(&mut searches_beside), latency(&mut searches_quiet));
+    row("hybrid search meanwhile, against without", figure);
+    row("`snapshots gc` beside the commits; with nothing beside it", format!("{:.1} s; {:.1} s", busy.0, alone.0));
 }
 
 /// Measures commits and searches that meet the upkeep of a store in which each living entry has ten dead ones, against those
@@ -52,14 +118,10 @@ fn upkeep(origin: &Repository, folder: &Path, living: usize) {
     let mut live = Live::start_logged(&repository, &data, &log);
     live.next();
     let beside = met(&repository, &mut live, &data, &asked, &commits[..COMMITS]);
-    // Until nothing more is done.
-    let mut known = 0;
-    while steps_of(&log).len() > std::mem::replace(&mut known, steps_of(&log).len()) {
-        std::thread::sleep(Duration::from_secs(1));
-    }
+    rested(&log);
     let behind = met(&repository, &mut live, &data, &asked, &commits[COMMITS..]);
     live.end();
-    let mut steps: Vec<f64> = steps_of(&log).into_iter().filter(|step| *step >= 1.0).collect();
+    let mut steps: Vec<f64> = steps_of(&log, UPKEEP).into_iter().filter(|step| *step >= 1.0).collect();
     println!(
         "\nupkeep of a store of {living} living entries and ten dead ones for each\n\n| what | figure |\n|---|---|"
     );
@@ -106,9 +168,20 @@ fn met(
     })
 }
 
-/// Returns the milliseconds of each step of upkeep that a log tells of.
-fn steps_of(log: &Path) -> Vec<f64> {
+/// Waits until nothing more is done.
+fn rested(log: &Path) {
+    let mut known = 0;
+    while steps_of(log, UPKEEP).len() > std::mem::replace(&mut known, steps_of(log, UPKEEP).len()) {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+const UPKEEP: &str = "a step of upkeep took ";
+const COLLECTING: &str = "a step of collecting took ";
+
+/// Returns the milliseconds of each step of one kind that a log tells of.
+fn steps_of(log: &Path, kind: &str) -> Vec<f64> {
     let log = std::fs::read_to_string(log).unwrap_or_default();
-    let steps = log.lines().filter_map(|line| line.split_once("a step of upkeep took ")?.1.strip_suffix(" ms"));
+    let steps = log.lines().filter_map(|line| line.split_once(kind)?.1.strip_suffix(" ms"));
     steps.filter_map(|step| step.parse().ok()).collect()
 }

@@ -43,7 +43,12 @@ impl Live {
 
     /// Starts a tracker that writes what its publishing thread does to a file.
     pub(crate) fn start_logged(repository: &Repository, data: &Path, log: &Path) -> Self {
-        let mut command = track(repository, data, &[]);
+        Self::start_logged_with(repository, data, log, &[])
+    }
+
+    /// Starts such a tracker with flags of its own.
+    pub(crate) fn start_logged_with(repository: &Repository, data: &Path, log: &Path, flags: &[&str]) -> Self {
+        let mut command = track(repository, data, flags);
         let log = File::create(log).expect("a log can be written");
         command.env("TIDEMILL_LOG", "warn,tidemill::engine::publisher=debug").env("NO_COLOR", "1").stderr(log);
         Self::spawn(command)
