@@ -147,9 +147,11 @@ fn met(
     let ends = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let searches = scope.spawn(|| {
-            let searcher = Searcher::open(&Layout::new(data)).expect("the store can be read");
+            let mut searcher = Searcher::open(&Layout::new(data)).expect("the store can be read");
             let mut times = Vec::new();
             for question in asked.iter().cycle().take_while(|_| !ends.load(Relaxed)) {
+                // As a server does; one that never looks again would hold what is dropped.
+                searcher.refresh().expect("the store can be read");
                 let answer = searcher.search(&Request::new(question)).expect("the question can be answered");
                 times.push(answer.took.as_secs_f64() * 1000.0);
                 std::thread::sleep(Duration::from_millis(20));

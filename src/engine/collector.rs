@@ -3,8 +3,8 @@
 //! In: the writer, whenever nothing is under way. Out: a store without what nobody needs, and answers to those who asked.
 //!
 //! ```text
-//!  Rests ──due, or asked──► Choosing ──► Dropping ──► Surveying ──► Removing ──► Rests: noted, told, answered
-//!                           (thread)     one group    (thread)      short steps
+//!  Rests ──due, or asked──► Choosing ──► Dropping ──► Telling ──► Surveying ──► Removing ──► Rests: noted, told, answered
+//!                           (thread)     one group    readers     (thread)      short steps
 //! ```
 //!
 //! **Invariant:** it works on the publishing thread, so nothing is published during a step, and what was published between two is
@@ -32,6 +32,8 @@ use std::time::{Duration, Instant};
 
 /// How long after a failure it is not tried again, but where somebody asks.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
+/// How long it is waited until readers that live have read of a drop; most look at the log again with each question.
+const PATIENCE_WITH_READERS: Duration = Duration::from_secs(10);
 /// How often requests are looked for.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long the threads' priority lets others go first (nice(2)).
@@ -98,6 +100,8 @@ enum Stage {
     Rests,
     Choosing(JoinHandle<Result<RoaringBitmap, EngineError>>),
     Dropping(RoaringBitmap),
+    /// The log has so many bytes; until then it is waited that all readers have read them.
+    Telling(u64, Instant),
     Surveying(JoinHandle<Result<Option<Survey>, EngineError>>),
     Removing(Box<Removal>),
 }
@@ -176,8 +180,12 @@ impl Collector {
             Stage::Rests => (Stage::Rests, Turn::Rests),
             Stage::Choosing(thread) if thread.is_finished() => (Stage::Dropping(ended(thread)?), Turn::Busy),
             Stage::Dropping(versions) => match self.drop(writer, &versions)? {
-                Some(graph) => (self.survey(graph)?, Turn::Busy),
+                Some(bytes) => (Stage::Telling(bytes, Instant::now() + PATIENCE_WITH_READERS), Turn::Busy),
                 None => (Stage::Dropping(versions), Turn::Waits),
+            },
+            Stage::Telling(bytes, until) => match writer.in_graph() {
+                Some(graph) if self.is_told(bytes, until)? => (self.survey(graph)?, Turn::Busy),
+                _ => (Stage::Telling(bytes, until), Turn::Waits),
             },
             Stage::Surveying(thread) if thread.is_finished() => match ended(thread)? {
                 Some(survey) => (Stage::Removing(Box::new(Removal::begin(survey))), Turn::Busy),
@@ -245,15 +253,22 @@ impl Collector {
         Ok(Stage::Choosing(thread))
     }
 
-    /// Drops versions, unless a plan is being made or fed; returns what the graph holds then.
-    fn drop(&mut self, writer: &mut IndexWriter, versions: &RoaringBitmap) -> Result<Option<Bitmaps>, EngineError> {
+    /// Drops versions, unless a plan is being made or fed; returns the bytes of the log then.
+    fn drop(&mut self, writer: &mut IndexWriter, versions: &RoaringBitmap) -> Result<Option<u64>, EngineError> {
         let planning = self.planning.clone();
         let Ok(mut gone) = planning.0.try_lock() else { return Ok(None) };
         let Some(dropped) = drop_beside(writer, versions.clone())? else { return Ok(None) };
         gone.extend(dropped.commits);
         self.report.dropped = dropped.versions;
         self.report.readers = leases(&self.settings.layout)?.len() as u64;
-        Ok(writer.in_graph())
+        Ok(Some(writer.archive().log_bytes()))
+    }
+
+    /// Returns whether all readers have read so much of the log, or it was waited long enough: what those hold who have not read
+    /// of a drop stays.
+    fn is_told(&self, bytes: u64, until: Instant) -> Result<bool, EngineError> {
+        let is_over = self.report.dropped == 0 || Instant::now() >= until;
+        Ok(is_over || leases(&self.settings.layout)?.iter().all(|read| *read >= bytes))
     }
 
     /// Begins to look for what nothing needs, once the drops are durable: a reader that is not seen now will read of them.
@@ -310,7 +325,7 @@ impl Collector {
         match std::mem::replace(&mut self.stage, Stage::Rests) {
             Stage::Choosing(thread) => drop(thread.join()),
             Stage::Surveying(thread) => drop(thread.join()),
-            Stage::Rests | Stage::Dropping(_) | Stage::Removing(_) => {}
+            Stage::Rests | Stage::Dropping(_) | Stage::Telling(..) | Stage::Removing(_) => {}
         }
         self.settings.given_up.store(false, Ordering::Relaxed);
     }

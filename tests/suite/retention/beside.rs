@@ -122,6 +122,32 @@ fn a_restart_does_not_make_a_collection_due() {
     assert_eq!((last(), commits_of(&store.searcher()).len()), (Some(first), 3), "an hour has not passed");
 }
 
+#[test]
+fn a_reader_that_looks_again_meanwhile_holds_nothing_back() {
+    let (repository, commits, store, pictures) = tracked(8);
+    let mut config = newest(repository.path(), 2);
+    config.retention.every = Some(Duration::from_secs(3600));
+    let mut searcher = store.searcher();
+    let (layout, on_published) = (store.layout(), Box::new(|_: &_| {}));
+    let options = TrackerOptions { layout, config, on_published, stop: Stop::default() };
+    let mut tracker = Tracker::open(options).unwrap();
+    tracker.catch_up().unwrap();
+    let database = Database::open_reader(&store.layout()).unwrap();
+    let begun = Instant::now();
+    let last = loop {
+        assert!(begun.elapsed() < PATIENCE, "nothing is collected");
+        if let Some(last) = database.last_collection().unwrap() {
+            break last;
+        }
+        searcher.refresh().unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert!(last.dropped == 6 && last.entries > 0, "{last:?}");
+    Picture::of(&searcher, Some(&commits[7].to_string())).assert_equals(&pictures[7], 7);
+    drop((tracker, searcher));
+    assert_eq!((check(&store.layout()).findings, check(&store.layout()).garbage), (Vec::new(), 0));
+}
+
 /// Writes settings that keep the newest few snapshots of a repository.
 fn settings(program: &Program, repository: &str, newest: usize) {
     let text = format!(
