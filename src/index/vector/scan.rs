@@ -111,6 +111,11 @@ impl Backend {
         })
     }
 
+    /// Returns whether rows can be dealt out to lists.
+    pub(super) const fn makes_lists(self) -> bool {
+        !matches!(self, Self::Flat)
+    }
+
     /// Deals rows out to at most so many lists of rows that are near to each other, where the engine can find such.
     pub(super) fn deal_out(self, rows: &Rows, lists: usize) -> Result<Option<ClusterRows>, VectorError> {
         match self {

@@ -126,7 +126,8 @@ impl VectorWriter {
             return self.begin_to_seal();
         }
         self.segments.sealed.sort_unstable_by_key(|sealed| sealed.number);
-        let tiers: Vec<Tier> = self.segments.sealed.iter().map(|sealed| tier(sealed, hot)).collect();
+        let tiers: Vec<Tier> =
+            self.segments.sealed.iter().map(|sealed| tier(sealed, hot, self.segments.backend)).collect();
         let planned = plan(&tiers, sizes);
         if planned.is_empty() {
             return Ok(Tended::Idle);
@@ -306,11 +307,12 @@ pub(super) fn together(shape: Shape, blocks: &[Block]) -> Result<SealedRows, Vec
     Ok(SealedRows::Flat(Rows::merge(shape.components(), &parts)))
 }
 
-fn tier(sealed: &Sealed, hot: &RoaringBitmap) -> Tier {
+fn tier(sealed: &Sealed, hot: &RoaringBitmap, backend: Backend) -> Tier {
     Tier {
         rows: sealed.ordinals.len() as usize,
         hot: sealed.ordinals.intersection_len(hot) as usize,
-        clustered: sealed.block.is_clustered(),
+        // Where there are no lists to be had, a file is not written anew for them, again and again.
+        clustered: sealed.block.is_clustered() || !backend.makes_lists(),
     }
 }
 
