@@ -32,11 +32,22 @@ use dataflows::memo::{Chunked, Embedded, Keep, Memo};
 use half::f16;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Pending bytes beyond which a put writes them out at once, outside any publish. It bounds memory in a first load twice:
-/// the results that wait, and the pages of the transaction that writes them, which LMDB keeps for the next one.
-const PENDING_BYTES: usize = 32 << 20;
+/// Pending bytes beyond which a put writes them out at once, outside any publish: a part of the database's file, between these
+/// bounds. It bounds memory in a first load twice: the results that wait, and the pages of the transaction that writes them,
+/// which LMDB keeps for the next one. In a large store new hashes belong into more pages, so more of them are written together.
+const PENDING_BYTES: [usize; 2] = [8 << 20, 64 << 20];
+/// Pending bytes are this part of the database's file.
+const PENDING_PART: u64 = 32;
+
+/// Returns how many bytes may be pending where the database's file has so many.
+fn pending_bytes(file: u64) -> usize {
+    let [least, most] = PENDING_BYTES;
+    usize::try_from(file / PENDING_PART).unwrap_or(most).clamp(least, most)
+}
+
 /// Results of all stages, and the vectors of one model.
 #[derive(Clone)]
 pub struct StoreMemo(Arc<Shared>);
@@ -45,6 +56,8 @@ struct Shared {
     tables: Tables,
     model: Fingerprint,
     results: RwLock<Results>,
+    /// How many bytes may be pending; see [`pending_bytes`].
+    bearable: AtomicUsize,
     failure: Mutex<Option<StoreError>>,
 }
 
@@ -97,7 +110,8 @@ impl Results {
 
 impl StoreMemo {
     pub(super) fn new(tables: Tables, model: Fingerprint) -> Self {
-        Self(Arc::new(Shared { tables, model, results: RwLock::default(), failure: Mutex::default() }))
+        let bearable = AtomicUsize::new(pending_bytes(tables.disk_bytes().unwrap_or_default()));
+        Self(Arc::new(Shared { tables, model, results: RwLock::default(), bearable, failure: Mutex::default() }))
     }
 
     /// Returns the first failure since the last check, if there was one.
@@ -179,18 +193,20 @@ impl StoreMemo {
 
     /// Writes pending results out when they have grown too many, outside any publish.
     fn relieve(&self) {
-        if self.read().pending.bytes < PENDING_BYTES {
+        let is_bearable = || self.read().pending.bytes < self.0.bearable.load(Ordering::Relaxed);
+        if is_bearable() {
             return;
         }
         let flushed = (|| {
             let mut transaction = WriteTransaction(self.0.tables.write()?, self.0.tables.clone());
             // Another thread may have been here while this one waited for the transaction.
-            if self.read().pending.bytes < PENDING_BYTES {
+            if is_bearable() {
                 return Ok(());
             }
             let flush = self.flush(&mut transaction)?;
             transaction.commit()?;
             self.flushed(flush);
+            self.0.bearable.store(pending_bytes(self.0.tables.disk_bytes()?), Ordering::Relaxed);
             Ok(())
         })();
         if let Err(error) = flushed {
