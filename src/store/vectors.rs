@@ -54,6 +54,21 @@ impl Vectors {
         row.and_then(|row| row.strip_prefix(key)).map(Some).ok_or_else(|| self.rows.lost(number))
     }
 
+    /// Leaves out the vectors that are stored: two threads may have made one, and a flush have written it in between.
+    pub(super) fn unknown<T>(
+        &self,
+        txn: &RoTxn<'_>,
+        vectors: impl Iterator<Item = (VectorKey, T)>,
+    ) -> Result<Vec<(VectorKey, T)>, StoreError> {
+        let mut unknown = Vec::new();
+        for (key, vector) in vectors {
+            if !self.has(txn, &key)? {
+                unknown.push((key, vector));
+            }
+        }
+        Ok(unknown)
+    }
+
     /// Names vectors that are not stored by the next numbers, in this order, and returns the first; [`Self::put`] stores them, in
     /// the same transaction.
     pub(super) fn name<'a>(

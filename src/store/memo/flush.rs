@@ -35,7 +35,7 @@ impl Shared {
         let lists = sorted(&generation.chunks, ChunkingId::to_bytes);
         let Named { numbers: texts, first: first_text, new: new_texts } =
             self.name_texts(&lists, &generation.texts, txn)?;
-        let vectors: Vec<(VectorKey, &[f16])> = generation.embedded.iter().filter_map(|row| self.vector(row)).collect();
+        let vectors = tables.vectors.unknown(txn, generation.embedded.iter().filter_map(|row| self.vector(row)))?;
         let first_vector = tables.vectors.name(txn, vectors.iter().map(|(key, _)| key))?;
         for (id, cleaned) in sorted(&generation.cleaned, DocumentId::to_bytes) {
             let packed = match cleaned {

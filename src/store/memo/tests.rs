@@ -172,6 +172,34 @@ proptest! {
 }
 
 #[test]
+fn what_two_made_at_once_is_stored_once() {
+    let (_folder, database) = database();
+    let model = Fingerprint::default();
+    let (chunked, texts) = list(&[(0, 1, 1), (1, 2, 9)]);
+    let embed = EmbedId { card: card("once").hash(), text: texts[0].0 };
+    let vector = Embedded::Vector(Vector::from_components(vec![f16::ONE, f16::ZERO]).unwrap());
+    // Each looks whether it is stored before the other has stored it.
+    let memos = [database.memo(model), database.memo(model)];
+    for memo in &memos {
+        memo.put_chunks(id(1), chunked.clone(), texts.clone(), Keep::Durable);
+        memo.put_embedded(vec![(embed, vector.clone())], Keep::Durable);
+    }
+    for memo in &memos {
+        let mut transaction = database.write().unwrap();
+        let flush = memo.flush(&mut transaction).unwrap();
+        transaction.commit().unwrap();
+        memo.flushed(flush);
+    }
+    let fresh = database.memo(model);
+    assert_eq!(fresh.chunks(id(1)).as_deref(), Some(&chunked));
+    assert_eq!(fresh.embedded(embed), Some(vector));
+    assert_eq!(database.lost_numbers().unwrap(), []);
+    let txn = database.tables.read().unwrap();
+    let rows = [database.tables.texts.rows, database.tables.vectors.rows].map(|table| table.len(&txn).unwrap());
+    assert_eq!(rows, [2, 1]);
+}
+
+#[test]
 fn a_list_whose_text_was_never_told_stops_the_publish_that_would_store_it() {
     let (_folder, database) = database();
     let memo = database.memo(Fingerprint::default());
