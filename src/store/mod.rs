@@ -170,9 +170,14 @@ impl Database {
     /// Where the folder cannot be used, the database is damaged, or it is of an older format and being read.
     pub fn open_writer(layout: &Layout) -> Result<Self, StoreError> {
         let tables = Tables::open(&layout.memo(), true)?;
-        upgrade::upgrade(layout, &tables)?;
+        let gate = upgrade::upgrade(layout, &tables)?;
         columns::blocks::fill(&tables)?;
-        Ok(Self { tables })
+        let Some(gate) = gate else { return Ok(Self { tables }) };
+        // Every commit would go through the list of the pages that were given back.
+        if let Err(error) = (Self { tables }).compact(&gate) {
+            tracing::warn!("the database keeps its free pages until `tidemill snapshots gc`: {error}");
+        }
+        Ok(Self { tables: Tables::open(&layout.memo(), true)? })
     }
 
     /// Opens the database of a store for reading, also while another process writes.

@@ -3,7 +3,7 @@
 //! In: a database of format 2, whose texts and vectors are keyed by hashes. Out: the same in the tables of format 3.
 //!
 //! ```text
-//!  shut the gate ──► copy, some thousand rows a transaction ──► FORMAT says 3 ──► clear the old tables
+//!  shut the gate ──► copy, some thousand rows a transaction ──► FORMAT says 3 ──► clear the old tables ──► (the file, anew)
 //! ```
 //!
 //! **Invariant:** until FORMAT says 3 the old tables are whole, and a copy that breaks off is gone on with: what is there
@@ -23,15 +23,18 @@ const TRANSACTION_ROWS: usize = if cfg!(test) { 7 } else { 8192 };
 /// The tables of format 2 that are no more: hash of a text → its number and its bytes; model, card, text → components.
 const OLD_TABLES: [&str; 2] = ["texts", "vectors"];
 
-/// Brings a database to this build's format, if it is of the one before. The writer's lock is held.
-pub(super) fn upgrade(layout: &Layout, tables: &Tables) -> Result<(), StoreError> {
+/// Brings a database to this build's format, if it is of the one before, and returns the gate then, still shut. The writer's
+/// lock is held.
+pub(super) fn upgrade(layout: &Layout, tables: &Tables) -> Result<Option<Gate>, StoreError> {
     let old = |name| tables.other(name);
+    let mut shut = None;
     match layout.check() {
         Err(StoreError::Older { .. }) => {
             // A reader of a build before this would miss what it looks for.
-            let Some(_gate) = Gate::shut(layout)? else {
+            let Some(gate) = Gate::shut(layout)? else {
                 return Err(StoreError::InUse { path: layout.root().to_owned() });
             };
+            shut = Some(gate);
             let path = layout.root().display();
             tracing::info!(
                 "bringing the store at {path} from format {OLDER_FORMAT} to the next: some minutes, where it is large"
@@ -51,7 +54,7 @@ pub(super) fn upgrade(layout: &Layout, tables: &Tables) -> Result<(), StoreError
             clear(tables, table)?;
         }
     }
-    Ok(())
+    Ok(shut)
 }
 
 fn failed(source: heed::Error) -> StoreError {
