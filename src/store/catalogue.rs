@@ -8,6 +8,7 @@
 //! ordinal.
 
 use super::columns::blocks;
+use super::numbering::number_of;
 use super::packing::{pack_entry, unpack_entry};
 use super::rows::{RowReader, RowWriter, path_of_document, row_of};
 use super::tables::{Table, Tables};
@@ -366,7 +367,7 @@ impl Catalogue {
         let of = |table: &super::tables::Table| {
             let mut ordinals = RoaringBitmap::new();
             table.each(&txn, |key, _| {
-                ordinals.extend(number(key));
+                ordinals.extend(number_of(key));
                 Ok(true)
             })?;
             Ok::<_, StoreError>(ordinals)
@@ -380,7 +381,7 @@ impl Catalogue {
     /// Where the database fails.
     pub fn sources(&self) -> Result<Vec<(SourceId, SourceRecord)>, StoreError> {
         let rows = self.tables.sources.all(&*self.tables.read()?)?;
-        Ok(rows.into_iter().filter_map(|(key, row)| Some((SourceId::new(number(&key)?), row))).collect())
+        Ok(rows.into_iter().filter_map(|(key, row)| Some((SourceId::new(number_of(&key)?), row))).collect())
     }
 
     /// Returns every view, in the order in which they were first tracked.
@@ -389,7 +390,7 @@ impl Catalogue {
     /// Where the database fails.
     pub fn views(&self) -> Result<Vec<(ViewId, ViewRecord)>, StoreError> {
         let rows = self.tables.views.all(&*self.tables.read()?)?;
-        Ok(rows.into_iter().filter_map(|(key, row)| Some((ViewId::new(number(&key)?), row))).collect())
+        Ok(rows.into_iter().filter_map(|(key, row)| Some((ViewId::new(number_of(&key)?), row))).collect())
     }
 
     /// Writes a source's row.
@@ -447,17 +448,13 @@ const fn key(ordinal: Ordinal) -> [u8; 4] {
     ordinal.get().to_be_bytes()
 }
 
-fn number(key: &[u8]) -> Option<u32> {
-    key.try_into().ok().map(u32::from_be_bytes)
-}
-
 /// Returns the row of an ordinal.
 fn row<'t>(table: &Table, txn: &'t heed::RoTxn<'_>, ordinal: Ordinal) -> Result<&'t [u8], StoreError> {
     table.bytes(txn, &key(ordinal))?.ok_or_else(|| table.lost(ordinal.get()))
 }
 
 fn next(table: &Table, txn: &heed::RoTxn<'_>) -> Result<u32, StoreError> {
-    Ok(table.last(txn)?.and_then(|(key, _)| number(key)).map_or(0, |last| last + 1))
+    Ok(table.last(txn)?.and_then(|(key, _)| number_of(key)).map_or(0, |last| last + 1))
 }
 
 /// Names a document's row: its path's number in front, so that the rows of a path stand together.

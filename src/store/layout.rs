@@ -142,7 +142,7 @@ impl Layout {
 }
 
 /// Returns a function that wraps what the system said of `path`.
-fn io(attempt: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
+pub(super) fn io(attempt: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
     let path = path.to_owned();
     move |source| StoreError::Io { attempt, path, source }
 }

@@ -14,6 +14,7 @@
 //! One file a reader, locked by it: `leases/PROCESS-NUMBER`, holding the byte twice, since a file may be read while it is
 //! written. `leases/GATE` is held for a moment by readers that open, and by a collector that replaces a whole file.
 
+use super::layout::io;
 use super::{Layout, StoreError};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -165,11 +166,6 @@ fn parse(text: &str) -> Option<u64> {
     let (first, second) = text.trim().split_once(' ')?;
     let whole = first.len() == 20 && first == second;
     if whole { first.parse().ok() } else { None }
-}
-
-fn io(attempt: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
-    let path = path.to_owned();
-    move |source| StoreError::Io { attempt, path, source }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 //! removed follows from the tracker's own. The system lets go of a request when its process ends, however it ends; the file
 //! that is left counts for nothing and is swept with its answer. What cannot be read is no request, and no answer.
 
+use super::layout::io;
 use super::{Layout, StoreError};
 use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -185,11 +186,6 @@ fn answer_path(request: &Path) -> PathBuf {
 /// Returns a line of one length whatever it says, so that it is written over as a whole.
 fn line(text: &str) -> String {
     format!("{text:<63}\n")
-}
-
-fn io(attempt: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
-    let path = path.to_owned();
-    move |source| StoreError::Io { attempt, path, source }
 }
 
 #[cfg(test)]

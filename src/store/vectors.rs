@@ -134,11 +134,7 @@ impl Vectors {
 }
 
 fn id(key: &VectorKey) -> Id {
-    let [first, second] = Hasher::new("vector").part(key).finish();
-    let mut id = [0; 16];
-    id[..8].copy_from_slice(&first.to_le_bytes());
-    id[8..].copy_from_slice(&second.to_le_bytes());
-    id
+    Fingerprint::from_words(Hasher::new("vector").part(key).finish()).to_bytes()
 }
 
 #[cfg(test)]
