@@ -169,7 +169,7 @@ fn show_snapshots(searcher: &Searcher, versions: &[Version], summary: &Summary) 
         line(format!("   … {hidden} older snapshots:  tidemill snapshots"))?;
     }
     for version in &versions[hidden..] {
-        let receipt = searcher.reader().catalogue()?.receipt(version.epoch)?.unwrap_or_default();
+        let receipt = searcher.reader().catalogue().receipt(version.epoch)?.unwrap_or_default();
         line(format!(
             "   {}  {:>6} entries (+{} -{})  from {} new, {} changed, {} removed files; texts embedded: {}",
             short(&version.commit),
@@ -190,7 +190,7 @@ fn show_snapshots(searcher: &Searcher, versions: &[Version], summary: &Summary) 
 
 fn show_receipt(searcher: &Searcher, summary: &Summary) -> Result<()> {
     let mut work = WorkCounts::default();
-    searcher.reader().catalogue()?.receipts()?.iter().for_each(|receipt| work.add(receipt));
+    searcher.reader().catalogue().receipts()?.iter().for_each(|receipt| work.add(receipt));
     line("4. the receipt of the work:  tidemill status")?;
     line(format!(
         "   this run: {} texts embedded, {} entries inserted, {} retracted",

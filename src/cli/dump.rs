@@ -40,11 +40,11 @@ pub(super) fn run(global: &Global, args: &DumpArgs) -> Result<Outcome> {
 fn dump(searcher: &Searcher, selected: &Selected) -> Result<()> {
     let reader = searcher.reader();
     let alive = reader.with_archive(|archive| archive.bitmaps(selected.version))?;
-    let mut documents: Vec<Document> = reader.catalogue()?.documents(alive.documents.iter().map(Ordinal::new))?;
+    let mut documents: Vec<Document> = reader.catalogue().documents(alive.documents.iter().map(Ordinal::new))?;
     documents.sort_by(|left, right| left.path.cmp(&right.path));
     for document in documents {
         let placed = placed_entries(reader, &document)?;
-        let ordinals = reader.catalogue()?.entry_ordinals(placed.iter().map(|placed| placed.entry.id()))?;
+        let ordinals = reader.catalogue().entry_ordinals(placed.iter().map(|placed| placed.entry.id()))?;
         let ordinals: Vec<Ordinal> = ordinals
             .into_iter()
             .map(|ordinal| ordinal.filter(|ordinal| alive.entries.contains(ordinal.get())))
@@ -57,7 +57,7 @@ fn dump(searcher: &Searcher, selected: &Selected) -> Result<()> {
             })?;
         let introduced = introduced(reader, selected, &ordinals)?;
         for (placed, introduced) in placed.into_iter().zip(introduced) {
-            let vector_hash = match reader.memo()?.embedded(placed.entry.embed_id()) {
+            let vector_hash = match reader.memo().embedded(placed.entry.embed_id()) {
                 Some(Embedded::Vector(vector)) => {
                     let bytes: Vec<u8> = vector.components().iter().flat_map(|part| part.to_le_bytes()).collect();
                     Some(blake3::hash(&bytes).to_hex()[..32].to_owned())

@@ -93,10 +93,10 @@ fn explain(searcher: &Searcher, rules: &Rules, selected: &Selected, path: &Docum
 fn chunks(searcher: &Searcher, selected: &Selected, document: &Document) -> Result<Vec<ChunkExplanation>> {
     let reader = searcher.reader();
     let placed = placed_entries(reader, document)?;
-    let ordinals = reader.catalogue()?.entry_ordinals(placed.iter().map(|placed| placed.entry.id()))?;
+    let ordinals = reader.catalogue().entry_ordinals(placed.iter().map(|placed| placed.entry.id()))?;
     let ordinals: Vec<Ordinal> = ordinals.into_iter().flatten().collect();
     let introduced = introduced(reader, selected, &ordinals)?;
-    let memo = reader.memo()?;
+    let memo = reader.memo();
     let explained = placed.iter().zip(introduced).map(|(placed, introduced)| ChunkExplanation {
         lines: [placed.lines.first, placed.lines.last],
         symbol: non_empty(&placed.card.symbol),

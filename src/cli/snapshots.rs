@@ -146,7 +146,7 @@ fn show(global: &Global, searcher: &Searcher, rev: &str) -> Result<()> {
     ))?;
     line(format!("digest    {}", snapshot.digest))?;
     line(format!("in log    {}", bytes(snapshot.bytes)))?;
-    if let Some(receipt) = searcher.reader().catalogue()?.receipt(version.epoch)? {
+    if let Some(receipt) = searcher.reader().catalogue().receipt(version.epoch)? {
         line(format!(
             "receipt   {} cleaned, {} chunked, {} embedded, {} from the memo, {} faults, {:.1} ms",
             receipt.cleaned, receipt.chunked, receipt.embedded, receipt.cache_hits, receipt.faults, receipt.ms[5]
@@ -183,12 +183,12 @@ fn diff(global: &Global, searcher: &Searcher, a: &str, b: &str) -> Result<()> {
 /// Returns the lines of entries that came or went.
 pub(super) fn changes(searcher: &Searcher, ordinals: &RoaringBitmap, op: &'static str) -> Result<Vec<DiffLine>> {
     let reader = searcher.reader();
-    let records = reader.catalogue()?.entries_with_cards(ordinals.iter().map(Ordinal::new))?;
+    let records = reader.catalogue().entries_with_cards(ordinals.iter().map(Ordinal::new))?;
     records
         .into_iter()
         .map(|(record, card)| {
             let entry = record.entry;
-            let text = reader.memo()?.text(entry.text).context("a text is missing from the store")?;
+            let text = reader.memo().text(entry.text).context("a text is missing from the store")?;
             let symbol = non_empty(&card.symbol);
             Ok(DiffLine { op, path: WirePath::from(&entry.path), kind: card.kind.as_str(), symbol, text })
         })

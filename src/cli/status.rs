@@ -24,10 +24,10 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
         sources.push(source_status(&searcher, *id, record, tracker.as_ref())?);
     }
     let mut work = WorkCounts::default();
-    reader.catalogue()?.receipts()?.iter().for_each(|receipt| work.add(receipt));
-    let bytes = reader.database()?.bytes_by_part(reader.layout())?;
-    let entries = u64::from(reader.catalogue()?.next_entry()?);
-    let last_collection = reader.database()?.last_collection()?.map(CollectedStatus::from);
+    reader.catalogue().receipts()?.iter().for_each(|receipt| work.add(receipt));
+    let bytes = reader.database().bytes_by_part(reader.layout())?;
+    let entries = u64::from(reader.catalogue().next_entry()?);
+    let last_collection = reader.database().last_collection()?.map(CollectedStatus::from);
     let answer = StatusAnswer { sources, entries, bytes, work, last_collection };
     if global.json {
         json_line(&answer)?
@@ -79,7 +79,7 @@ fn source_status(
     let selected = revisions.select(reader, Some(&record.name), None, None).unwrap_or_default();
     for selected in selected {
         let alive = reader.with_archive(|archive| archive.bitmaps(selected.version))?;
-        for document in reader.catalogue()?.documents(alive.documents.iter().map(Ordinal::new))? {
+        for document in reader.catalogue().documents(alive.documents.iter().map(Ordinal::new))? {
             match document.outcome {
                 DocumentOutcome::Indexed { .. } => status.documents += 1,
                 DocumentOutcome::Skipped(reason) => *status.skipped.entry(reason.as_str()).or_default() += 1,

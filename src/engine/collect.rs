@@ -162,7 +162,7 @@ fn shrink(layout: &Layout, database: Database, free: u64) -> Result<Database, En
     }
     let Some(gate) = Gate::shut(layout)? else { return Ok(database) };
     database.compact(&gate)?;
-    Ok(Database::open_writer(layout)?)
+    Ok(database)
 }
 
 /// Returns the versions that the settings do not keep.

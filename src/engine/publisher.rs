@@ -301,6 +301,7 @@ fn publish_all(
         }
         let all_published = writer.publish(batch)?;
         all_published.iter().for_each(&mut on_published);
+        writer.let_go_of_much();
         {
             let mut open = open.lock();
             open.is_untidy |= !all_published.is_empty();

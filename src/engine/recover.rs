@@ -52,7 +52,8 @@ impl Registry {
                 id
             }
         };
-        let mut transaction = self.database.write()?;
+        let mapping = self.database.mapping()?;
+        let mut transaction = mapping.write()?;
         self.catalogue.put_source(&mut transaction, id, &record)?;
         transaction.commit()?;
         Ok(id)
@@ -79,7 +80,8 @@ impl Registry {
             if let (false, Some((id, known))) = (is_known, same_place) {
                 tracing::info!("the source {} is called {} from now on", known.name, record.name);
                 *known = record.clone();
-                let mut transaction = self.database.write()?;
+                let mapping = self.database.mapping()?;
+                let mut transaction = mapping.write()?;
                 self.catalogue.put_source(&mut transaction, *id, record)?;
                 transaction.commit()?;
             }
@@ -112,7 +114,8 @@ impl ViewNumbers for Registry {
         }
         let id = ViewId::new(u32::try_from(self.views.len()).unwrap_or(u32::MAX));
         let record = ViewRecord { source, name: name.to_owned() };
-        let mut transaction = self.database.write()?;
+        let mapping = self.database.mapping()?;
+        let mut transaction = mapping.write()?;
         self.catalogue.put_view(&mut transaction, id, &record)?;
         transaction.commit()?;
         self.views.push((id, record));

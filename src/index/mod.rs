@@ -15,13 +15,11 @@ pub mod audit;
 pub mod collect;
 pub mod copy;
 pub mod lexical;
-mod mapped;
 mod order;
 mod reader;
 pub mod vector;
 mod window;
 
-pub use mapped::Held;
 pub use order::{TieOrder, TopK};
 pub use reader::{IndexReader, IndexView, ReaderError};
 

@@ -7,7 +7,6 @@
 //! before the log is read and renewed after, so nothing that this reader may look at is collected under it.
 
 use super::lexical::{LexicalError, LexicalReader, LexicalView, LiveStatistics, OrdinalMaps};
-use super::mapped::{Held, Mapped};
 use super::order::TieOrder;
 use super::vector::{Shape, VectorError, VectorReader, VectorSet};
 use crate::store::{Catalogue, Columns, Database, Judge, Layout, Lease, StoreError, StoreMemo};
@@ -44,7 +43,9 @@ pub enum ReaderError {
 /// A store open for reading.
 pub struct IndexReader {
     layout: Layout,
-    mapped: Mapped,
+    database: Database,
+    catalogue: Catalogue,
+    memo: StoreMemo,
     parts: Mutex<Parts>,
     columns: Columns,
 }
@@ -87,12 +88,19 @@ impl IndexReader {
         if archive.versions().is_empty() {
             return Err(ReaderError::Empty);
         }
-        let mapped = Mapped::open(layout, model)?;
+        let database = Database::open_reader(layout)?;
         let lexical = LexicalReader::open(&layout.lexical())?;
         let vectors = VectorReader::open(&layout.vectors(), Shape { dimensions, model })?;
         lease.renew(archive.log_bytes())?;
         let parts = Parts { lease, archive, lexical, vectors, maps: OrdinalMaps::new(), views: Vec::new() };
-        Ok(Self { layout: layout.clone(), mapped, parts: Mutex::new(parts), columns: Columns::default() })
+        Ok(Self {
+            layout: layout.clone(),
+            catalogue: database.catalogue(),
+            memo: database.memo(model),
+            database,
+            parts: Mutex::new(parts),
+            columns: Columns::default(),
+        })
     }
 
     /// Reads on from where the store was last read; returns whether anything was published or dropped since.
@@ -153,7 +161,7 @@ impl IndexReader {
             let known = archive.version(version).ok_or(ReaderError::Empty)?;
             tokens = [tokens[0] + known.statistics.live_tokens[0], tokens[1] + known.statistics.live_tokens[1]];
             let shared = &entries & &alive.entries;
-            for record in self.catalogue()?.entries(shared.iter().map(Ordinal::new))? {
+            for record in self.catalogue.entries(shared.iter().map(Ordinal::new))? {
                 tokens = [tokens[0] - u64::from(record.tokens[0]), tokens[1] - u64::from(record.tokens[1])];
             }
             entries |= &alive.entries;
@@ -169,7 +177,7 @@ impl IndexReader {
     /// # Errors
     /// Where the database fails or lacks one of the rows.
     pub fn passing(&self, entries: &RoaringBitmap, judge: &dyn Judge) -> Result<RoaringBitmap, ReaderError> {
-        Ok(self.columns.passing(&*self.catalogue()?, entries, judge)?)
+        Ok(self.columns.passing(&self.catalogue, entries, judge)?)
     }
 
     /// Returns the number of an entry's path: entries have the same one if and only if they stand at one path.
@@ -177,17 +185,17 @@ impl IndexReader {
     /// # Errors
     /// Where the database fails or lacks the row.
     pub fn path_number(&self, entry: Ordinal) -> Result<u32, ReaderError> {
-        Ok(self.columns.path_number(&*self.catalogue()?, entry)?)
+        Ok(self.columns.path_number(&self.catalogue, entry)?)
     }
 
-    /// Lets go of the database's file where much of it has become resident, and nobody holds a part of it.
+    /// Lets go of the database's file where much of it has become resident, and nobody holds it.
     pub fn let_go_of_much(&self) {
-        self.mapped.let_go_of_much();
+        self.database.let_go_of_much();
     }
 
-    /// Lets go of the database's file, unless somebody holds a part of it; whoever asks next maps it again.
+    /// Lets go of the database's file, unless somebody holds it; whoever asks next maps it again.
     pub fn let_go(&self) {
-        self.mapped.let_go();
+        self.database.let_go();
     }
 
     /// Calls `look` with the version log as it was last read.
@@ -196,27 +204,21 @@ impl IndexReader {
     }
 
     /// Returns what ordinals stand for.
-    ///
-    /// # Errors
-    /// Where the database was let go of and cannot be opened again.
-    pub fn catalogue(&self) -> Result<Held<Catalogue>, StoreError> {
-        self.mapped.catalogue()
+    #[must_use]
+    pub const fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
     }
 
     /// Returns texts, cards and chunk lists.
-    ///
-    /// # Errors
-    /// As [`Self::catalogue`].
-    pub fn memo(&self) -> Result<Held<StoreMemo>, StoreError> {
-        self.mapped.memo()
+    #[must_use]
+    pub const fn memo(&self) -> &StoreMemo {
+        &self.memo
     }
 
     /// Returns the database.
-    ///
-    /// # Errors
-    /// As [`Self::catalogue`].
-    pub fn database(&self) -> Result<Held<Database>, StoreError> {
-        self.mapped.database()
+    #[must_use]
+    pub const fn database(&self) -> &Database {
+        &self.database
     }
 
     /// Returns where the store is.
@@ -235,7 +237,7 @@ impl IndexReader {
 impl TieOrder for IndexReader {
     fn compare(&self, left: Ordinal, right: Ordinal) -> Ordering {
         // A store that lost a row has worse troubles, which reading the hit will report.
-        let compared = self.catalogue().and_then(|catalogue| self.columns.compare(&catalogue, left, right));
+        let compared = self.columns.compare(&self.catalogue, left, right);
         compared.unwrap_or_else(|_| left.cmp(&right))
     }
 }

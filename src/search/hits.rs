@@ -108,14 +108,14 @@ pub(crate) fn introduced(
 /// Reads the hits of what was found; an entry that two sources hold is a hit in each.
 pub(super) fn read(reader: &IndexReader, selected: &[Selected], found: &[Found]) -> Result<Vec<Hit>, SearchError> {
     let mut hits = Vec::with_capacity(found.len());
-    let records = reader.catalogue()?.entries_with_cards(found.iter().map(|found| found.ordinal))?;
+    let records = reader.catalogue().entries_with_cards(found.iter().map(|found| found.ordinal))?;
     let ordinals: Vec<Ordinal> = found.iter().map(|found| found.ordinal).collect();
     let mut sources = Vec::with_capacity(selected.len());
     for selected in selected {
         let alive = reader.with_archive(|archive| archive.bitmaps(selected.version)).map_err(ReaderError::from)?;
         sources.push((selected, alive, introduced(reader, selected, &ordinals)?));
     }
-    let (mut documents, memo) = (Documents::default(), reader.memo()?);
+    let (mut documents, memo) = (Documents::default(), reader.memo());
     for (position, (found, (record, card))) in found.iter().zip(&records).enumerate() {
         for (number, (selected, alive, introduced)) in sources.iter().enumerate() {
             if !alive.entries.contains(found.ordinal.get()) {

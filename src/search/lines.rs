@@ -29,9 +29,9 @@ pub fn document_of(
     documents: &RoaringBitmap,
     path: &DocumentPath,
 ) -> Result<Option<PlacedDocument>, ReaderError> {
-    for ordinal in reader.catalogue()?.documents_at(path)? {
+    for ordinal in reader.catalogue().documents_at(path)? {
         if documents.contains(ordinal.get()) {
-            let document = reader.catalogue()?.document(ordinal)?;
+            let document = reader.catalogue().document(ordinal)?;
             // The rows of a path are found by its hash; the path itself decides.
             if document.path == *path {
                 return Ok(Some(PlacedDocument { ordinal, document }));
@@ -47,7 +47,7 @@ pub fn document_of(
 /// Where the store cannot be read.
 pub fn placed_entries(reader: &IndexReader, document: &Document) -> Result<Vec<PlacedEntry>, ReaderError> {
     let Outcome::Indexed { chunking, module, labels } = &document.outcome else { return Ok(Vec::new()) };
-    Ok(match reader.memo()?.chunks(*chunking).as_deref() {
+    Ok(match reader.memo().chunks(*chunking).as_deref() {
         Some(Chunked::Chunks(chunks)) => place(&document.path, module, labels, chunks).collect(),
         Some(Chunked::Fault(_)) | None => Vec::new(),
     })
@@ -61,7 +61,7 @@ pub fn placed_entries(reader: &IndexReader, document: &Document) -> Result<Vec<P
 /// Where the store cannot be read.
 pub(super) fn lines_of(reader: &IndexReader, document: &Document, entry: &Entry) -> Result<Option<Lines>, ReaderError> {
     let Outcome::Indexed { chunking, module, labels } = &document.outcome else { return Ok(None) };
-    let chunks = reader.memo()?.chunks_with_text(*chunking, entry.text)?;
+    let chunks = reader.memo().chunks_with_text(*chunking, entry.text)?;
     let found = place(&document.path, module, labels, &chunks).find(|placed| placed.entry == *entry);
     Ok(found.map(|placed| placed.lines))
 }

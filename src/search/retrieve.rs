@@ -252,7 +252,7 @@ impl Searcher {
         let mut texts = FxHashSet::default();
         let mut kept = Vec::new();
         for found in found {
-            if request.fold && !texts.insert(self.reader.catalogue()?.entry(found.ordinal)?.entry.text) {
+            if request.fold && !texts.insert(self.reader.catalogue().entry(found.ordinal)?.entry.text) {
                 kept.push(*found);
                 continue;
             }

@@ -110,12 +110,12 @@ impl Revisions {
     /// # Errors
     /// Where the database fails.
     pub fn new(reader: &IndexReader) -> Result<Self, SearchError> {
-        let mut sources = reader.catalogue()?.sources()?;
+        let mut sources = reader.catalogue().sources()?;
         // A source whose first version is not published yet is not there.
         reader.with_archive(|archive| {
             sources.retain(|(id, _)| archive.kept().any(|version| version.source == *id));
         });
-        Ok(Self { sources, views: reader.catalogue()?.views()? })
+        Ok(Self { sources, views: reader.catalogue().views()? })
     }
 
     /// Returns every source.

@@ -8,6 +8,7 @@
 //! ordinal.
 
 use super::columns::blocks;
+use super::mapped::Mapped;
 use super::numbering::number_of;
 use super::packing::{pack_entry, unpack_entry};
 use super::rows::{RowReader, RowWriter, path_of_document, row_of};
@@ -103,16 +104,16 @@ pub struct Receipt {
 /// Ordinals and what they stand for, sources, views and receipts.
 #[derive(Clone)]
 pub struct Catalogue {
-    tables: Tables,
+    mapped: Mapped,
 }
 
 impl Catalogue {
-    pub(super) const fn new(tables: Tables) -> Self {
-        Self { tables }
+    pub(super) const fn new(mapped: Mapped) -> Self {
+        Self { mapped }
     }
 
-    pub(super) const fn tables(&self) -> &Tables {
-        &self.tables
+    pub(super) fn tables(&self) -> Result<Tables, StoreError> {
+        self.mapped.tables()
     }
 
     /// Returns the ordinal that an entry has or had.
@@ -120,7 +121,8 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn entry_ordinal(&self, id: EntryId) -> Result<Option<Ordinal>, StoreError> {
-        Ok(self.tables.entry_ids.get(&*self.tables.read()?, id.to_bytes())?.map(Ordinal::new))
+        let tables = self.tables()?;
+        Ok(tables.entry_ids.get(&*tables.read()?, id.to_bytes())?.map(Ordinal::new))
     }
 
     /// Returns the ordinals of many entries, in one look at the database.
@@ -128,8 +130,9 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn entry_ordinals(&self, ids: impl Iterator<Item = EntryId>) -> Result<Vec<Option<Ordinal>>, StoreError> {
-        let txn = self.tables.read()?;
-        ids.map(|id| Ok(self.tables.entry_ids.get(&txn, id.to_bytes())?.map(Ordinal::new))).collect()
+        let tables = self.tables()?;
+        let txn = tables.read()?;
+        ids.map(|id| Ok(tables.entry_ids.get(&txn, id.to_bytes())?.map(Ordinal::new))).collect()
     }
 
     /// Returns what an ordinal stands for.
@@ -145,8 +148,9 @@ impl Catalogue {
     /// # Errors
     /// As [`Self::entry`].
     pub fn entry_with_card(&self, ordinal: Ordinal) -> Result<(EntryRecord, Card), StoreError> {
-        let txn = self.tables.read()?;
-        RowReader::new(&self.tables, &txn).entry(row(&self.tables.entries, &txn, ordinal)?)
+        let tables = self.tables()?;
+        let txn = tables.read()?;
+        RowReader::new(&tables, &txn).entry(row(&tables.entries, &txn, ordinal)?)
     }
 
     /// Returns what many ordinals stand for, in one look at the database.
@@ -179,10 +183,11 @@ impl Catalogue {
         ordinals: impl Iterator<Item = Ordinal>,
         mut look: impl FnMut(Ordinal, &EntryRecord, &Card),
     ) -> Result<(), StoreError> {
-        let txn = self.tables.read()?;
-        let mut rows = RowReader::new(&self.tables, &txn);
+        let tables = self.tables()?;
+        let txn = tables.read()?;
+        let mut rows = RowReader::new(&tables, &txn);
         for ordinal in ordinals {
-            let (record, card) = rows.entry(row(&self.tables.entries, &txn, ordinal)?)?;
+            let (record, card) = rows.entry(row(&tables.entries, &txn, ordinal)?)?;
             look(ordinal, &record, &card);
         }
         Ok(())
@@ -196,12 +201,13 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails or lacks one of the rows.
     pub fn compare(&self, left: Ordinal, right: Ordinal) -> Result<Ordering, StoreError> {
-        let txn = self.tables.read()?;
-        let rows = [row(&self.tables.entries, &txn, left)?, row(&self.tables.entries, &txn, right)?];
-        let mut reader = RowReader::new(&self.tables, &txn);
+        let tables = self.tables()?;
+        let txn = tables.read()?;
+        let rows = [row(&tables.entries, &txn, left)?, row(&tables.entries, &txn, right)?];
+        let mut reader = RowReader::new(&tables, &txn);
         let [left_path, right_path] = [reader.path_of_entry(rows[0])?, reader.path_of_entry(rows[1])?];
         if left_path != right_path {
-            let paths = &self.tables.paths;
+            let paths = &tables.paths;
             return Ok(paths.value(&txn, left_path)?.cmp(paths.value(&txn, right_path)?));
         }
         Ok(reader.entry(rows[0])?.0.entry.id().cmp(&reader.entry(rows[1])?.0.entry.id()))
@@ -212,9 +218,10 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn document_ordinal(&self, document: &Document) -> Result<Option<Ordinal>, StoreError> {
-        let txn = self.tables.read()?;
-        let Some((path, row)) = row_of(&self.tables, &txn, document)? else { return Ok(None) };
-        Ok(self.tables.document_ids.get::<u32>(&txn, &document_key(path, &row))?.map(Ordinal::new))
+        let tables = self.tables()?;
+        let txn = tables.read()?;
+        let Some((path, row)) = row_of(&tables, &txn, document)? else { return Ok(None) };
+        Ok(tables.document_ids.get::<u32>(&txn, &document_key(path, &row))?.map(Ordinal::new))
     }
 
     /// Returns the document that an ordinal stands for.
@@ -222,8 +229,9 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails or has no such row.
     pub fn document(&self, ordinal: Ordinal) -> Result<Document, StoreError> {
-        let txn = self.tables.read()?;
-        RowReader::new(&self.tables, &txn).document(row(&self.tables.documents, &txn, ordinal)?)
+        let tables = self.tables()?;
+        let txn = tables.read()?;
+        RowReader::new(&tables, &txn).document(row(&tables.documents, &txn, ordinal)?)
     }
 
     /// Returns the documents that many ordinals stand for, in one look at the database.
@@ -231,9 +239,10 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails or lacks one of the rows.
     pub fn documents(&self, ordinals: impl Iterator<Item = Ordinal>) -> Result<Vec<Document>, StoreError> {
-        let txn = self.tables.read()?;
-        let mut rows = RowReader::new(&self.tables, &txn);
-        ordinals.map(|ordinal| rows.document(row(&self.tables.documents, &txn, ordinal)?)).collect()
+        let tables = self.tables()?;
+        let txn = tables.read()?;
+        let mut rows = RowReader::new(&tables, &txn);
+        ordinals.map(|ordinal| rows.document(row(&tables.documents, &txn, ordinal)?)).collect()
     }
 
     /// Returns every row that a path ever had, in the order in which they first came.
@@ -241,9 +250,10 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn documents_at(&self, path: &DocumentPath) -> Result<Vec<Ordinal>, StoreError> {
-        let txn = self.tables.read()?;
-        let Some(path) = self.tables.paths.find(&txn, path.as_bytes())? else { return Ok(Vec::new()) };
-        let mut ordinals: Vec<u32> = self.tables.document_ids.all_with(&txn, &path.to_be_bytes())?;
+        let tables = self.tables()?;
+        let txn = tables.read()?;
+        let Some(path) = tables.paths.find(&txn, path.as_bytes())? else { return Ok(Vec::new()) };
+        let mut ordinals: Vec<u32> = tables.document_ids.all_with(&txn, &path.to_be_bytes())?;
         ordinals.sort_unstable();
         Ok(ordinals.into_iter().map(Ordinal::new).collect())
     }
@@ -253,7 +263,8 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails, or a row is damaged.
     pub fn entries_from(&self, first: u32) -> Result<Vec<(Ordinal, bool)>, StoreError> {
-        let (entries, txn) = (&self.tables.entries, self.tables.read()?);
+        let tables = self.tables()?;
+        let (entries, txn) = (&tables.entries, tables.read()?);
         let mut found = Vec::new();
         for ordinal in (first..next(entries, &txn)?).map(Ordinal::new) {
             if let Some(row) = entries.bytes(&txn, &key(ordinal))? {
@@ -269,7 +280,8 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn next_entry(&self) -> Result<u32, StoreError> {
-        next(&self.tables.entries, &*self.tables.read()?)
+        let tables = self.tables()?;
+        next(&tables.entries, &*tables.read()?)
     }
 
     /// Returns the ordinal after the largest one that a document has.
@@ -277,7 +289,8 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn next_document(&self) -> Result<u32, StoreError> {
-        next(&self.tables.documents, &*self.tables.read()?)
+        let tables = self.tables()?;
+        next(&tables.documents, &*tables.read()?)
     }
 
     /// Returns how many entries and how many documents have a row.
@@ -285,8 +298,9 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn counts(&self) -> Result<(u64, u64), StoreError> {
-        let txn = self.tables.read()?;
-        Ok((self.tables.entries.len(&txn)?, self.tables.documents.len(&txn)?))
+        let tables = self.tables()?;
+        let txn = tables.read()?;
+        Ok((tables.entries.len(&txn)?, tables.documents.len(&txn)?))
     }
 
     /// Writes entries under new ordinals, each with its card. Their texts are stored already.
@@ -298,15 +312,16 @@ impl Catalogue {
         to: &mut WriteTransaction<'_>,
         entries: impl Iterator<Item = (Ordinal, &'a EntryRecord, Card)>,
     ) -> Result<(), StoreError> {
+        let tables = to.1.clone();
         let (mut rows, mut ids, mut columns) = (RowWriter::default(), Vec::new(), Vec::new());
         for (ordinal, record, card) in entries {
-            let row = rows.entry(&self.tables, &mut to.0, record, &card)?;
-            self.tables.entries.put_bytes(&mut to.0, &key(ordinal), &pack_entry(&row))?;
+            let row = rows.entry(&tables, &mut to.0, record, &card)?;
+            tables.entries.put_bytes(&mut to.0, &key(ordinal), &pack_entry(&row))?;
             ids.push((record.entry.id().to_bytes(), ordinal.get()));
             columns.push((ordinal.get(), [row.path, row.head, row.place]));
         }
-        self.tables.entry_ids.put_all(&mut to.0, ids)?;
-        blocks::put(&self.tables, &mut to.0, columns)
+        tables.entry_ids.put_all(&mut to.0, ids)?;
+        blocks::put(&tables, &mut to.0, columns)
     }
 
     /// Writes documents' rows under new ordinals.
@@ -318,11 +333,12 @@ impl Catalogue {
         to: &mut WriteTransaction<'_>,
         documents: impl Iterator<Item = (Ordinal, &'a Document)>,
     ) -> Result<(), StoreError> {
+        let tables = to.1.clone();
         let mut rows = RowWriter::default();
         for (ordinal, document) in documents {
-            let (path, row) = rows.document(&self.tables, &mut to.0, document)?;
-            self.tables.documents.put_bytes(&mut to.0, &key(ordinal), &row)?;
-            self.tables.document_ids.put(&mut to.0, &document_key(path, &row), &ordinal.get())?;
+            let (path, row) = rows.document(&tables, &mut to.0, document)?;
+            tables.documents.put_bytes(&mut to.0, &key(ordinal), &row)?;
+            tables.document_ids.put(&mut to.0, &document_key(path, &row), &ordinal.get())?;
         }
         Ok(())
     }
@@ -338,20 +354,21 @@ impl Catalogue {
         entries: impl Iterator<Item = Ordinal>,
         documents: impl Iterator<Item = Ordinal>,
     ) -> Result<(u64, u64), StoreError> {
+        let tables = to.1.clone();
         let (mut removed_entries, mut removed_documents) = (0, 0);
         for ordinal in entries {
-            if let Some(row) = self.tables.entries.bytes(&to.0, &key(ordinal))? {
-                let id = RowReader::new(&self.tables, &to.0).entry(row)?.0.entry.id();
-                self.tables.entries.remove(&mut to.0, &key(ordinal))?;
-                self.tables.entry_ids.remove(&mut to.0, id.to_bytes())?;
+            if let Some(row) = tables.entries.bytes(&to.0, &key(ordinal))? {
+                let id = RowReader::new(&tables, &to.0).entry(row)?.0.entry.id();
+                tables.entries.remove(&mut to.0, &key(ordinal))?;
+                tables.entry_ids.remove(&mut to.0, id.to_bytes())?;
                 removed_entries += 1;
             }
         }
         for ordinal in documents {
-            if let Some(row) = self.tables.documents.bytes(&to.0, &key(ordinal))? {
-                let id = document_key(path_of_document(&self.tables, row)?, row);
-                self.tables.documents.remove(&mut to.0, &key(ordinal))?;
-                self.tables.document_ids.remove(&mut to.0, &id)?;
+            if let Some(row) = tables.documents.bytes(&to.0, &key(ordinal))? {
+                let id = document_key(path_of_document(&tables, row)?, row);
+                tables.documents.remove(&mut to.0, &key(ordinal))?;
+                tables.document_ids.remove(&mut to.0, &id)?;
                 removed_documents += 1;
             }
         }
@@ -363,7 +380,8 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn ordinals(&self) -> Result<Bitmaps, StoreError> {
-        let txn = self.tables.read()?;
+        let tables = self.tables()?;
+        let txn = tables.read()?;
         let of = |table: &super::tables::Table| {
             let mut ordinals = RoaringBitmap::new();
             table.each(&txn, |key, _| {
@@ -372,7 +390,7 @@ impl Catalogue {
             })?;
             Ok::<_, StoreError>(ordinals)
         };
-        Ok(Bitmaps { entries: of(&self.tables.entries)?, documents: of(&self.tables.documents)? })
+        Ok(Bitmaps { entries: of(&tables.entries)?, documents: of(&tables.documents)? })
     }
 
     /// Returns every source, in the order in which they were first tracked.
@@ -380,7 +398,8 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn sources(&self) -> Result<Vec<(SourceId, SourceRecord)>, StoreError> {
-        let rows = self.tables.sources.all(&*self.tables.read()?)?;
+        let tables = self.tables()?;
+        let rows = tables.sources.all(&*tables.read()?)?;
         Ok(rows.into_iter().filter_map(|(key, row)| Some((SourceId::new(number_of(&key)?), row))).collect())
     }
 
@@ -389,7 +408,8 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn views(&self) -> Result<Vec<(ViewId, ViewRecord)>, StoreError> {
-        let rows = self.tables.views.all(&*self.tables.read()?)?;
+        let tables = self.tables()?;
+        let rows = tables.views.all(&*tables.read()?)?;
         Ok(rows.into_iter().filter_map(|(key, row)| Some((ViewId::new(number_of(&key)?), row))).collect())
     }
 
@@ -403,7 +423,8 @@ impl Catalogue {
         id: SourceId,
         record: &SourceRecord,
     ) -> Result<(), StoreError> {
-        self.tables.sources.put(&mut to.0, &id.get().to_be_bytes(), record)
+        let tables = to.1.clone();
+        tables.sources.put(&mut to.0, &id.get().to_be_bytes(), record)
     }
 
     /// Writes a view's row.
@@ -411,7 +432,8 @@ impl Catalogue {
     /// # Errors
     /// Where the disk is full.
     pub fn put_view(&self, to: &mut WriteTransaction<'_>, id: ViewId, record: &ViewRecord) -> Result<(), StoreError> {
-        self.tables.views.put(&mut to.0, &id.get().to_be_bytes(), record)
+        let tables = to.1.clone();
+        tables.views.put(&mut to.0, &id.get().to_be_bytes(), record)
     }
 
     /// Writes what an epoch took.
@@ -424,7 +446,8 @@ impl Catalogue {
         epoch: Epoch,
         receipt: &Receipt,
     ) -> Result<(), StoreError> {
-        self.tables.receipts.put(&mut to.0, &epoch.get().to_be_bytes(), receipt)
+        let tables = to.1.clone();
+        tables.receipts.put(&mut to.0, &epoch.get().to_be_bytes(), receipt)
     }
 
     /// Returns what an epoch took, if it is known.
@@ -432,7 +455,8 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn receipt(&self, epoch: Epoch) -> Result<Option<Receipt>, StoreError> {
-        self.tables.receipts.get(&*self.tables.read()?, &epoch.get().to_be_bytes())
+        let tables = self.tables()?;
+        tables.receipts.get(&*tables.read()?, &epoch.get().to_be_bytes())
     }
 
     /// Returns every receipt, in the order of epochs.
@@ -440,7 +464,8 @@ impl Catalogue {
     /// # Errors
     /// Where the database fails.
     pub fn receipts(&self) -> Result<Vec<Receipt>, StoreError> {
-        Ok(self.tables.receipts.all(&*self.tables.read()?)?.into_iter().map(|(_, receipt)| receipt).collect())
+        let tables = self.tables()?;
+        Ok(tables.receipts.all(&*tables.read()?)?.into_iter().map(|(_, receipt)| receipt).collect())
     }
 }
 

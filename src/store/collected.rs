@@ -28,7 +28,8 @@ impl Database {
     /// # Errors
     /// Where the database fails.
     pub fn last_collection(&self) -> Result<Option<LastCollection>, StoreError> {
-        self.tables.marks.get(&*self.tables.read()?, MARK)
+        let tables = self.mapped.tables()?;
+        tables.marks.get(&*tables.read()?, MARK)
     }
 
     /// Notes what a collection came to.
@@ -36,8 +37,9 @@ impl Database {
     /// # Errors
     /// Where the disk is full.
     pub fn put_last_collection(&self, last: LastCollection) -> Result<(), StoreError> {
-        let mut transaction = self.write()?;
-        self.tables.marks.put(&mut transaction.0, MARK, &last)?;
+        let mapping = self.mapping()?;
+        let mut transaction = mapping.write()?;
+        transaction.1.marks.put(&mut transaction.0, MARK, &last)?;
         transaction.commit()
     }
 }

@@ -20,6 +20,7 @@
 
 mod flush;
 
+use super::mapped::Mapped;
 use super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, unpack_list};
 use super::seen::head_key;
 use super::tables::{Opened, Tables};
@@ -53,7 +54,7 @@ fn pending_bytes(file: u64) -> usize {
 pub struct StoreMemo(Arc<Shared>);
 
 struct Shared {
-    tables: Tables,
+    mapped: Mapped,
     model: Fingerprint,
     results: RwLock<Results>,
     /// How many bytes may be pending; see [`pending_bytes`].
@@ -109,9 +110,10 @@ impl Results {
 }
 
 impl StoreMemo {
-    pub(super) fn new(tables: Tables, model: Fingerprint) -> Self {
-        let bearable = AtomicUsize::new(pending_bytes(tables.disk_bytes().unwrap_or_default()));
-        Self(Arc::new(Shared { tables, model, results: RwLock::default(), bearable, failure: Mutex::default() }))
+    pub(super) fn new(mapped: Mapped, model: Fingerprint) -> Self {
+        let file = mapped.tables().and_then(|tables| tables.disk_bytes()).unwrap_or_default();
+        let bearable = AtomicUsize::new(pending_bytes(file));
+        Self(Arc::new(Shared { mapped, model, results: RwLock::default(), bearable, failure: Mutex::default() }))
     }
 
     /// Returns the first failure since the last check, if there was one.
@@ -150,7 +152,7 @@ impl StoreMemo {
             results.flushes += 1;
             (pending, Flush(results.flushes))
         };
-        self.0.write_out(&generation, &mut transaction.0)?;
+        self.0.write_out(&transaction.1, &generation, &mut transaction.0)?;
         Ok(flush)
     }
 
@@ -198,7 +200,8 @@ impl StoreMemo {
             return;
         }
         let flushed = (|| {
-            let mut transaction = WriteTransaction(self.0.tables.write()?, self.0.tables.clone());
+            let tables = self.0.mapped.tables()?;
+            let mut transaction = tables.begin()?;
             // Another thread may have been here while this one waited for the transaction.
             if is_bearable() {
                 return Ok(());
@@ -206,7 +209,9 @@ impl StoreMemo {
             let flush = self.flush(&mut transaction)?;
             transaction.commit()?;
             self.flushed(flush);
-            self.0.bearable.store(pending_bytes(self.0.tables.disk_bytes()?), Ordering::Relaxed);
+            self.0.bearable.store(pending_bytes(tables.disk_bytes()?), Ordering::Relaxed);
+            drop(tables);
+            self.0.mapped.let_go_of_much();
             Ok(())
         })();
         if let Err(error) = flushed {
@@ -240,10 +245,12 @@ impl StoreMemo {
     }
 
     fn knows_text(&self, hash: TextHash) -> bool {
-        let tables = &self.0.tables;
+        let is_stored = |tables: Tables| match tables.seen.text(hash) {
+            None => tables.texts.number(&*tables.read()?, hash),
+            seen => Ok(seen),
+        };
         self.read().find(|generation| &generation.texts, &hash).is_some()
-            || tables.seen.text(hash).is_some()
-            || self.or_fail(tables.read().and_then(|txn| tables.texts.number(&txn, hash))).is_some()
+            || self.or_fail(self.0.mapped.tables().and_then(is_stored)).is_some()
     }
 
     /// Remembers a text under its own hash.
@@ -291,8 +298,8 @@ impl Memo for StoreMemo {
         if let Some(text) = self.read().find(|generation| &generation.texts, &hash) {
             return Some(text.as_ref().to_owned());
         }
-        let tables = &self.0.tables;
-        self.or_fail(tables.read().and_then(|txn| tables.texts.text(&txn, hash)))
+        let stored = |tables: Tables| tables.texts.text(&*tables.read()?, hash);
+        self.or_fail(self.0.mapped.tables().and_then(stored))
     }
 
     fn chunks(&self, id: ChunkingId) -> Option<Arc<Chunked>> {
@@ -331,21 +338,22 @@ impl Memo for StoreMemo {
     }
 
     fn has_embedded(&self, id: EmbedId) -> bool {
-        let tables = &self.0.tables;
-        let is_stored = |key| tables.read().and_then(|txn| Ok(tables.vectors.has(&txn, key)?.then_some(())));
+        let key = vector_key(self.0.model, id);
+        let is_stored = |tables: Tables| Ok(tables.vectors.has(&*tables.read()?, &key)?.then_some(()));
         self.read().find(|generation| &generation.embedded, &id).is_some()
-            || self.or_fail(is_stored(&vector_key(self.0.model, id))).is_some()
+            || self.or_fail(self.0.mapped.tables().and_then(is_stored)).is_some()
     }
 
     fn embedded(&self, id: EmbedId) -> Option<Embedded> {
         if let Some(found) = self.read().find(|generation| &generation.embedded, &id) {
             return Some(found.clone());
         }
-        let tables = &self.0.tables;
-        self.or_fail(tables.read().and_then(|txn| {
+        let stored = |tables: Tables| {
+            let txn = tables.read()?;
             let bytes = tables.vectors.components(&txn, &vector_key(self.0.model, id))?;
             bytes.map(|bytes| embedded_from(bytes).ok_or_else(|| tables.vectors.rows.lost(id.text))).transpose()
-        }))
+        };
+        self.or_fail(self.0.mapped.tables().and_then(stored))
     }
 
     fn put_embedded(&self, rows: Vec<(EmbedId, Embedded)>, keep: Keep) {
@@ -374,11 +382,12 @@ impl Generation {
 
 impl Shared {
     fn stored_cleaned(&self, id: DocumentId) -> Result<Option<Cleaned>, StoreError> {
-        let txn = self.tables.read()?;
-        let Some(packed) = self.tables.cleaned.get(&txn, &id.to_bytes())? else { return Ok(None) };
+        let tables = self.mapped.tables()?;
+        let txn = tables.read()?;
+        let Some(packed) = tables.cleaned.get(&txn, &id.to_bytes())? else { return Ok(None) };
         Ok(Some(match packed {
             PackedCleaned::Text { text, bytes } => {
-                Cleaned::Text { text: TextHashes::new(self.tables.texts.hashes).get(&txn, text)?, bytes }
+                Cleaned::Text { text: TextHashes::new(tables.texts.hashes).get(&txn, text)?, bytes }
             }
             PackedCleaned::Skipped(reason) => Cleaned::Skipped(reason),
             PackedCleaned::Fault(error) => Cleaned::Fault(error),
@@ -387,7 +396,7 @@ impl Shared {
 
     /// Returns a stored list, or only those of its chunks that hold one text.
     fn stored_chunks(&self, id: ChunkingId, text: Option<TextHash>) -> Result<Option<Chunked>, StoreError> {
-        let tables = &self.tables;
+        let tables = self.mapped.tables()?;
         let forgotten = tables.seen.forgotten();
         let txn = tables.read()?;
         let Some(packed) = tables.chunks.bytes(&txn, &id.to_bytes())? else { return Ok(None) };

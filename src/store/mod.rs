@@ -27,6 +27,7 @@ mod columns;
 mod identities;
 mod layout;
 mod lease;
+mod mapped;
 mod memo;
 mod numbering;
 mod packing;
@@ -47,11 +48,13 @@ pub use collected::LastCollection;
 pub use columns::{Columns, Judge};
 pub use layout::{Layout, STORE_FORMAT, WriterLock};
 pub use lease::{Gate, Lease, leases};
+pub use mapped::Mapping;
 pub use memo::{Flush, StoreMemo};
 pub use requests::{Asked, CollectionRequest, answer, requests};
 pub use state::{FetchState, SourceState, TrackerState, WatchState};
 pub use sweep::{Needed, Portion, Superfluous, Swept};
 
+use mapped::Mapped;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tables::Tables;
@@ -159,7 +162,7 @@ const LOG_MARK: &[u8] = b"log";
 /// The open database: cheap to clone, the same for readers and the writer of one process.
 #[derive(Clone)]
 pub struct Database {
-    tables: Tables,
+    mapped: Mapped,
 }
 
 impl Database {
@@ -169,15 +172,18 @@ impl Database {
     /// # Errors
     /// Where the folder cannot be used, the database is damaged, or it is of an older format and being read.
     pub fn open_writer(layout: &Layout) -> Result<Self, StoreError> {
-        let tables = Tables::open(&layout.memo(), true)?;
-        let gate = upgrade::upgrade(layout, &tables)?;
-        columns::blocks::fill(&tables)?;
-        let Some(gate) = gate else { return Ok(Self { tables }) };
+        let database = Self { mapped: Mapped::open(&layout.memo(), true)? };
+        let gate = {
+            let tables = database.mapped.tables()?;
+            let gate = upgrade::upgrade(layout, &tables)?;
+            columns::blocks::fill(&tables)?;
+            gate
+        };
         // Every commit would go through the list of the pages that were given back.
-        if let Err(error) = (Self { tables }).compact(&gate) {
+        if let Some(Err(error)) = gate.map(|gate| database.compact(&gate)) {
             tracing::warn!("the database keeps its free pages until `tidemill snapshots gc`: {error}");
         }
-        Ok(Self { tables: Tables::open(&layout.memo(), true)? })
+        Ok(database)
     }
 
     /// Opens the database of a store for reading, also while another process writes.
@@ -189,27 +195,37 @@ impl Database {
         if std::fs::metadata(layout.memo().join("data.mdb")).map_or(0, |file| file.len()) == 0 {
             return Err(StoreError::Cut { path: layout.memo() });
         }
-        Ok(Self { tables: Tables::open(&layout.memo(), false)? })
+        Ok(Self { mapped: Mapped::open(&layout.memo(), false)? })
     }
 
     /// Returns the catalogue of ordinals, sources and views.
     #[must_use]
     pub fn catalogue(&self) -> Catalogue {
-        Catalogue::new(self.tables.clone())
+        Catalogue::new(self.mapped.clone())
     }
 
     /// Returns the memo of results for one model's vectors.
     #[must_use]
     pub fn memo(&self, model: dataflows::data::Fingerprint) -> StoreMemo {
-        StoreMemo::new(self.tables.clone(), model)
+        StoreMemo::new(self.mapped.clone(), model)
     }
 
-    /// Begins the transaction of one publish.
+    /// Takes hold of the database, to write to it.
     ///
     /// # Errors
-    /// Where the disk or the map is full.
-    pub fn write(&self) -> Result<WriteTransaction<'_>, StoreError> {
-        Ok(WriteTransaction(self.tables.write()?, self.tables.clone()))
+    /// Where it was let go of and cannot be opened again.
+    pub fn mapping(&self) -> Result<Mapping, StoreError> {
+        self.mapped.mapping()
+    }
+
+    /// Lets go of the database's file where much of it has become resident, and nobody holds it.
+    pub fn let_go_of_much(&self) {
+        self.mapped.let_go_of_much();
+    }
+
+    /// Lets go of the database's file, unless somebody holds it; whoever asks next maps it again.
+    pub fn let_go(&self) {
+        self.mapped.let_go();
     }
 
     /// Returns the results that nothing needs, or nothing where `go_on` says no; writes nothing.
@@ -221,7 +237,7 @@ impl Database {
         needed: &Needed,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Superfluous>, StoreError> {
-        Superfluous::find(&self.tables, needed, go_on)
+        Superfluous::find(&self.mapped.tables()?, needed, go_on)
     }
 
     /// Takes off a list of superfluous results what is needed since; see [`Needed`].
@@ -229,7 +245,7 @@ impl Database {
     /// # Errors
     /// Where the database fails.
     pub fn keep(&self, superfluous: &mut Superfluous, needed: &Needed) -> Result<(), StoreError> {
-        superfluous.keep(&self.tables, needed)
+        superfluous.keep(&self.mapped.tables()?, needed)
     }
 
     /// Removes some of the superfluous results, durably, and takes them off the list; `go_on` is asked now and then.
@@ -242,24 +258,24 @@ impl Database {
         portion: Portion,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Swept, StoreError> {
-        superfluous.remove(&self.tables, portion, go_on)
+        superfluous.remove(&self.mapped.tables()?, portion, go_on)
     }
 
     /// Writes the file anew without its free pages and puts it in the old one's place; returns whether it could: not while
-    /// another part of this process has the database open. Until the rename the old file is whole, from then on the new one.
+    /// somebody holds the database. Until the rename the old file is whole, from then on the new one.
     ///
     /// Only behind a shut [`Gate`]: a reader that has the old file open would not see what is written afterwards.
     ///
     /// # Errors
     /// Where the disk is full; the old file stays.
-    pub fn compact(self, _gate: &Gate) -> Result<bool, StoreError> {
-        self.tables.compact()
+    pub fn compact(&self, _gate: &Gate) -> Result<bool, StoreError> {
+        self.mapped.compact()
     }
 
     /// Returns whether the database's file was shorter than its pages when it was opened: it may have been cut.
     #[must_use]
     pub fn was_short(&self) -> bool {
-        self.tables.was_short
+        self.mapped.was_short()
     }
 
     /// Returns how long the version log was in front of the last publish that reached the database.
@@ -267,7 +283,8 @@ impl Database {
     /// # Errors
     /// Where the database fails.
     pub fn log_bytes(&self) -> Result<Option<u64>, StoreError> {
-        self.tables.marks.get(&*self.tables.read()?, LOG_MARK)
+        let tables = self.mapped.tables()?;
+        tables.marks.get(&*tables.read()?, LOG_MARK)
     }
 
     /// Notes how long the version log is in front of a publish. A log that is shorter later has lost versions.
@@ -275,7 +292,7 @@ impl Database {
     /// # Errors
     /// Where the disk is full.
     pub fn put_log_bytes(&self, to: &mut WriteTransaction<'_>, bytes: u64) -> Result<(), StoreError> {
-        self.tables.marks.put(&mut to.0, LOG_MARK, &bytes)
+        to.1.marks.put(&mut to.0, LOG_MARK, &bytes)
     }
 
     /// Returns what does not fit together among the numbers of texts, heads, places, paths and vectors: how many
@@ -284,7 +301,7 @@ impl Database {
     /// # Errors
     /// Where the database fails.
     pub fn lost_numbers(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
-        let tables = &self.tables;
+        let tables = self.mapped.tables()?;
         let txn = tables.read()?;
         let lost = [
             ("texts", tables.texts.count_lost(&txn)?),
@@ -301,7 +318,8 @@ impl Database {
     /// # Errors
     /// Where the database fails.
     pub fn odd_columns(&self) -> Result<u64, StoreError> {
-        columns::blocks::count_odd(&self.tables, &*self.tables.read()?)
+        let tables = self.mapped.tables()?;
+        columns::blocks::count_odd(&tables, &*tables.read()?)
     }
 
     /// Returns the bytes of the pages that each table takes.
@@ -309,7 +327,7 @@ impl Database {
     /// # Errors
     /// Where the database fails.
     pub fn table_bytes(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
-        self.tables.table_bytes()
+        self.mapped.tables()?.table_bytes()
     }
 
     /// Returns the bytes of the database's file that hold data.
@@ -317,7 +335,7 @@ impl Database {
     /// # Errors
     /// Where the file cannot be asked.
     pub fn disk_bytes(&self) -> Result<u64, StoreError> {
-        self.tables.disk_bytes()
+        self.mapped.tables()?.disk_bytes()
     }
 
     /// Returns the bytes that each part of the store takes on disk.

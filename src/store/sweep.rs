@@ -21,7 +21,7 @@ use super::packing::{NumberedList, PackedCleaned, unpack_entry, unpack_list};
 use super::tables::{Table, Tables};
 use super::texts::TextHashes;
 use super::vectors::VectorKey;
-use super::{CodecError, WriteTransaction, decode};
+use super::{CodecError, decode};
 use dataflows::data::{ChunkingId, DocumentId, Entry, TextHash};
 use heed::RoTxn;
 use roaring::RoaringBitmap;
@@ -258,7 +258,8 @@ impl Superfluous {
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Swept, StoreError> {
         let (ends, mut swept) = (portion.ends(), Swept::default());
-        let mut transaction = tables.write()?;
+        let mut transaction = tables.begin()?;
+        let txn = &mut transaction.0;
         for removed in 0..portion.rows {
             let is_over = || ends.is_some_and(|ends| Instant::now() >= ends);
             if removed > 0 && removed.is_multiple_of(ROWS_BETWEEN_LOOKS) && (is_over() || !go_on()) {
@@ -266,26 +267,26 @@ impl Superfluous {
             }
             // What names others goes before them, to the last row.
             if let Some(key) = self.cleaned.next(|key| *key) {
-                tables.cleaned.remove(&mut transaction, &key)?;
+                tables.cleaned.remove(txn, &key)?;
                 swept.cleaned += 1;
             } else if let Some(key) = self.chunks.next(|key| *key) {
-                tables.chunks.remove(&mut transaction, &key)?;
+                tables.chunks.remove(txn, &key)?;
                 swept.chunks += 1;
             } else if let Some((number, hash)) = self.texts.next(|(_, hash)| *hash) {
-                tables.texts.remove(&mut transaction, TextHash::from_bytes(hash), number)?;
+                tables.texts.remove(txn, TextHash::from_bytes(hash), number)?;
                 swept.texts += 1;
             } else if let Some(key) = self.heads.next(|key| *key) {
-                tables.heads.values.remove(&mut transaction, &key.to_be_bytes())?;
+                tables.heads.values.remove(txn, &key.to_be_bytes())?;
                 swept.heads += 1;
             } else if let Some((number, key)) = self.vectors.next(|(_, key)| card_and_text(key)) {
-                tables.vectors.remove(&mut transaction, &key, number)?;
+                tables.vectors.remove(txn, &key, number)?;
                 swept.vectors += 1;
             } else {
                 break;
             }
         }
         tables.seen.forget();
-        WriteTransaction(transaction, tables.clone()).commit()?;
+        transaction.commit()?;
         // What was read meanwhile may be of the rows that are gone now.
         tables.seen.forget();
         Ok(swept)

@@ -11,15 +11,14 @@ use super::numbering::Numbering;
 use super::seen::Seen;
 use super::texts::Texts;
 use super::vectors::Vectors;
-use super::{CodecError, StoreError, codec};
+use super::{CodecError, StoreError, WriteTransaction, codec};
 use heed::types::Bytes;
 use heed::{CompactionOption, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 use std::ops::{Bound, Deref};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::path::Path;
+use std::sync::Arc;
 
 /// Address space set aside for the map. The file grows only with what is written; the space costs nothing until then, and
 /// a map that is never grown while in use needs no agreement between processes.
@@ -48,15 +47,33 @@ pub(super) struct Table {
 #[derive(Clone)]
 pub(super) struct Tables(Arc<Opened>);
 
-/// LMDB must not be opened twice by one process: its locks are those of the process. So whoever opens a store that is open
-/// here already, a searcher beside a tracker say, gets the same environment.
-static OPEN: Mutex<BTreeMap<PathBuf, Weak<Opened>>> = Mutex::new(BTreeMap::new());
-
 impl Deref for Tables {
     type Target = Opened;
 
     fn deref(&self) -> &Opened {
         &self.0
+    }
+}
+
+impl Tables {
+    pub(super) fn new(opened: Opened) -> Self {
+        Self(Arc::new(opened))
+    }
+
+    /// Opens the environment in `folder`, of which nobody else in this process knows.
+    #[cfg(test)]
+    pub(super) fn open(folder: &Path, is_writer: bool) -> Result<Self, StoreError> {
+        Opened::open(folder, is_writer, Arc::default()).map(|(opened, _)| Self::new(opened))
+    }
+
+    /// Returns what is open, if this is the last handle on it.
+    pub(super) fn into_opened(self) -> Result<Opened, Self> {
+        Arc::try_unwrap(self.0).map_err(Self)
+    }
+
+    /// Begins the transaction of one publish.
+    pub(super) fn begin(&self) -> Result<WriteTransaction<'_>, StoreError> {
+        Ok(WriteTransaction(self.write()?, self.clone()))
     }
 }
 
@@ -96,56 +113,13 @@ pub(super) struct Opened {
     /// `log` → bytes of the version log in front of the last publish.
     pub(super) marks: Table,
     /// Numbers that were read lately.
-    pub(super) seen: Seen,
-    /// Whether the file ended in front of its last page when it was opened.
-    pub(super) was_short: bool,
-}
-
-impl Tables {
-    /// Opens the environment in `folder`; a writer makes what is missing.
-    pub(super) fn open(folder: &Path, writer: bool) -> Result<Self, StoreError> {
-        let real = folder.canonicalize().map_err(|source| StoreError::Io {
-            attempt: "open the database in",
-            path: folder.to_owned(),
-            source,
-        })?;
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(opened) = open.get(&real).and_then(Weak::upgrade) {
-            return Ok(Self(opened));
-        }
-        let opened = Arc::new(Opened::open(&real, writer)?);
-        open.retain(|_, opened| opened.strong_count() > 0);
-        open.insert(real, Arc::downgrade(&opened));
-        Ok(Self(opened))
-    }
-
-    /// Writes the file anew without its free pages and puts it in the old one's place, if this is the last handle on it.
-    pub(super) fn compact(self) -> Result<bool, StoreError> {
-        // Nobody in this process opens it meanwhile.
-        let _open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(opened) = Arc::into_inner(self.0) else { return Ok(false) };
-        let (folder, failed) =
-            (opened.env.path().to_owned(), |source| StoreError::Database { attempt: "write the file anew", source });
-        let io = |attempt, path: &Path| {
-            let path = path.to_owned();
-            move |source| StoreError::Io { attempt, path, source }
-        };
-        let (file, copy) = (folder.join("data.mdb"), folder.join("data.mdb.new"));
-        match std::fs::remove_file(&copy) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io("remove", &copy)(error)),
-            _ => {}
-        }
-        let written = opened.env.copy_to_path(&copy, CompactionOption::Enabled).map_err(failed)?;
-        written.sync_all().map_err(io("sync", &copy))?;
-        drop(opened);
-        std::fs::rename(&copy, &file).map_err(io("replace", &file))?;
-        std::fs::File::open(&folder).and_then(|folder| folder.sync_all()).map_err(io("sync", &folder))?;
-        Ok(true)
-    }
+    pub(super) seen: Arc<Seen>,
 }
 
 impl Opened {
-    fn open(folder: &Path, writer: bool) -> Result<Self, StoreError> {
+    /// Opens the environment in `folder`; a writer makes what is missing. Returns also whether the file ended in front of its
+    /// last page.
+    pub(super) fn open(folder: &Path, writer: bool, seen: Arc<Seen>) -> Result<(Self, bool), StoreError> {
         let failed = |source| StoreError::Database { attempt: "open", source };
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.max_dbs(MAX_TABLES).max_readers(MAX_READERS);
@@ -157,7 +131,7 @@ impl Opened {
         // The one place outside the FAISS module that needs it: mapping a file is unsafe as such, because another process
         // could cut the file short. Ours never do: the writer holds the lock, readers only read.
         #[expect(unsafe_code, reason = "heed offers no safe way to map a file")]
-        // SAFETY: the environment is opened once a process through `Database`, with the same options each time, and no
+        // SAFETY: the environment is opened once a process through `Mapped`, with the same options each time, and no
         // process changes its file other than through LMDB.
         let mut map = |bytes| unsafe { options.map_size(bytes).open(folder) };
         let mut opened = map(most);
@@ -213,8 +187,7 @@ impl Opened {
             views: open("views")?,
             receipts: open("receipts")?,
             marks: open("marks")?,
-            seen: Seen::default(),
-            was_short,
+            seen,
             env: env.clone(),
         };
         match (write, read) {
@@ -223,7 +196,13 @@ impl Opened {
             (None, Some(read)) => read.commit().map_err(failed)?,
             (None, None) => {}
         }
-        Ok(opened)
+        Ok((opened, was_short))
+    }
+
+    /// Writes what the file holds to another, without its free pages.
+    pub(super) fn copy_to(&self, file: &Path) -> Result<std::fs::File, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "write the file anew", source };
+        self.env.copy_to_path(file, CompactionOption::Enabled).map_err(failed)
     }
 
     /// Begins a read transaction: a view of one moment, cheap, to be kept for moments only.

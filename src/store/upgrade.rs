@@ -15,7 +15,7 @@ use super::layout::OLDER_FORMAT;
 use super::tables::{Rows, Tables};
 use super::texts::HASH_BYTES;
 use super::vectors::VectorKey;
-use super::{Gate, Layout, StoreError, WriteTransaction};
+use super::{Gate, Layout, StoreError};
 use std::ops::Bound;
 
 /// Rows that one transaction copies or removes at the most.
@@ -66,7 +66,7 @@ fn copy_texts(tables: &Tables, old: Rows) -> Result<(), StoreError> {
     let texts = &tables.texts;
     let mut next = 0_u32;
     loop {
-        let mut transaction = WriteTransaction(tables.write()?, tables.clone());
+        let mut transaction = tables.begin()?;
         let txn = &mut transaction.0;
         let mut hashes: Vec<(u32, Id)> = Vec::new();
         texts.hashes.each_from(txn, &next.to_be_bytes(), |key, run| {
@@ -98,7 +98,7 @@ fn copy_vectors(tables: &Tables, old: Rows) -> Result<(), StoreError> {
     let vectors = &tables.vectors;
     let mut last: Option<Vec<u8>> = None;
     loop {
-        let mut transaction = WriteTransaction(tables.write()?, tables.clone());
+        let mut transaction = tables.begin()?;
         let txn = &mut transaction.0;
         let from = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut rows: Vec<(VectorKey, Vec<u8>)> = Vec::new();
@@ -124,7 +124,7 @@ fn copy_vectors(tables: &Tables, old: Rows) -> Result<(), StoreError> {
 /// Removes the rows of a table: of a large one in several transactions, for each holds what it changed in memory.
 fn clear(tables: &Tables, table: Rows) -> Result<(), StoreError> {
     loop {
-        let mut transaction = WriteTransaction(tables.write()?, tables.clone());
+        let mut transaction = tables.begin()?;
         let txn = &mut transaction.0;
         let end = table.iter(txn).map_err(failed)?.nth(TRANSACTION_ROWS).transpose().map_err(failed)?;
         let Some(end) = end.map(|(key, _)| key.to_vec()) else {

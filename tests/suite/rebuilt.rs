@@ -144,7 +144,7 @@ fn introductions_hold(searcher: &Searcher, history: &History, commit: CommitId) 
     });
     let mut known: BTreeMap<CommitId, BTreeSet<EntryId>> = BTreeMap::new();
     for (record, (introduced, exactly)) in
-        reader.catalogue().unwrap().entries(ordinals.into_iter()).unwrap().iter().zip(introduced)
+        reader.catalogue().entries(ordinals.into_iter()).unwrap().iter().zip(introduced)
     {
         let id = record.entry.id();
         let mut holds = |at: CommitId| {

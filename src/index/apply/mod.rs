@@ -30,7 +30,7 @@ pub use target::{CommitTarget, Published, Purpose, Target};
 
 use super::lexical::LexicalWriter;
 use super::vector::{Tended, VectorWriter};
-use crate::store::{Catalogue, Database, EntryRecord, Flush, StoreMemo, WriteTransaction};
+use crate::store::{Catalogue, Database, EntryRecord, Flush, Mapping, StoreMemo, WriteTransaction};
 use dataflows::data::{Document, Entry, EntryId, Fingerprint, View};
 use dataflows::embed::Vector;
 use dataflows::memo::{Embedded, Memo};
@@ -171,6 +171,11 @@ impl IndexWriter {
         Ok(if lexical.goes_on { Tended::Busy } else { vectors })
     }
 
+    /// Lets go of the database's file where much of it has become resident, and nobody holds it.
+    pub fn let_go_of_much(&self) {
+        self.database.let_go_of_much();
+    }
+
     /// Returns the open parts, for a collection between two publishes; nothing while a step is written in parts, of which no
     /// version tells yet.
     pub(super) fn beside(&mut self) -> Option<Beside<'_>> {
@@ -244,7 +249,8 @@ impl IndexWriter {
             heads.push(alive);
         }
         self.write_indexes(&mut batch)?;
-        let (mut transaction, flush) = self.write_catalogue(&batch)?;
+        let mapping = self.database.mapping()?;
+        let (mut transaction, flush) = self.write_catalogue(&mapping, &batch)?;
         self.database.put_log_bytes(&mut transaction, self.archive.log_bytes())?;
         let plan = self.plan(&epochs, heads, &batch, started)?;
         for published in &plan.published {
@@ -374,14 +380,18 @@ impl IndexWriter {
     ///
     /// A first load goes in several transactions, whose pages would stay in memory otherwise: without a version in the log
     /// their rows are orphans like any other.
-    fn write_catalogue(&self, batch: &Batch) -> Result<(WriteTransaction<'_>, Flush), ApplyError> {
-        let mut transaction = self.database.write()?;
+    fn write_catalogue<'m>(
+        &self,
+        mapping: &'m Mapping,
+        batch: &Batch,
+    ) -> Result<(WriteTransaction<'m>, Flush), ApplyError> {
+        let mut transaction = mapping.write()?;
         let flush = self.memo.flush(&mut transaction)?;
         let mut entries = Vec::with_capacity(batch.entries.len().min(TRANSACTION_ROWS));
         for (index, part) in batch.entries.chunks(TRANSACTION_ROWS).enumerate() {
             if index > 0 {
                 transaction.commit()?;
-                transaction = self.database.write()?;
+                transaction = mapping.write()?;
             }
             for (ordinal, record) in part {
                 let card = self.memo.card(record.entry.card);

@@ -36,7 +36,8 @@ pub(super) fn sweep(
     };
     let broken: Vec<Ordinal> = orphans.iter().filter(|row| lacks(row)).map(|(ordinal, _)| *ordinal).collect();
     for part in broken.chunks(TRANSACTION_ROWS) {
-        let mut transaction = database.write()?;
+        let mapping = database.mapping()?;
+        let mut transaction = mapping.write()?;
         catalogue.remove(&mut transaction, part.iter().copied(), std::iter::empty())?;
         transaction.commit()?;
     }

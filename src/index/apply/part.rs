@@ -46,7 +46,8 @@ impl IndexWriter {
         let before = self.heads.get(&head).map(|head| head.alive.clone()).unwrap_or_default();
         let alive = self.move_on(before, done, &mut batch)?;
         self.write_indexes(&mut batch)?;
-        let (transaction, flush) = self.write_catalogue(&batch)?;
+        let mapping = self.database.mapping()?;
+        let (transaction, flush) = self.write_catalogue(&mapping, &batch)?;
         transaction.commit()?;
         self.memo.flushed(flush);
         self.heads.entry(head).or_default().alive = alive;

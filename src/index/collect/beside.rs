@@ -37,7 +37,8 @@ pub fn drop_versions(archive: &mut Archive, database: &Database, versions: Roari
     let epoch = archive.next_epoch();
     archive.append(&[Record::Dropped { epoch, versions }])?;
     // A log that is cut in front of this would bring versions back whose entries are gone.
-    let mut transaction = database.write()?;
+    let mapping = database.mapping()?;
+    let mut transaction = mapping.write()?;
     database.put_log_bytes(&mut transaction, archive.log_bytes())?;
     Ok(transaction.commit()?)
 }

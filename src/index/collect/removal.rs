@@ -123,7 +123,8 @@ impl Removal {
     ) -> Result<(), ApplyError> {
         let ends = portion.ends();
         let (mut entries, mut documents) = (RoaringBitmap::new(), RoaringBitmap::new());
-        let mut transaction = database.write()?;
+        let mapping = database.mapping()?;
+        let mut transaction = mapping.write()?;
         let (mut removed, mut taken) = ((0, 0), 0);
         while taken < portion.rows {
             let is_over = || ends.is_some_and(|ends| Instant::now() >= ends);

@@ -63,7 +63,7 @@ pub fn export(
         let known = archive.version(version).cloned().ok_or(ReaderError::Empty)?;
         Ok::<_, ReaderError>((known, archive.bitmaps(version)?))
     })?;
-    let mut documents = reader.catalogue()?.documents(alive.documents.iter().map(Ordinal::new))?;
+    let mut documents = reader.catalogue().documents(alive.documents.iter().map(Ordinal::new))?;
     documents.sort();
     let mut writer = Writer::create(&partial)?;
     for document in &documents {
@@ -134,7 +134,7 @@ impl Writer {
 
     /// Writes a document's row and everything that the stages made of it.
     fn document(&mut self, reader: &IndexReader, rules: &Rules, document: &Document) -> Result<(), CopyError> {
-        let memo = reader.memo()?;
+        let memo = reader.memo();
         self.documents.write(&encode(document))?;
         let Document { path, content, outcome } = document;
         let id = rules.rule(rules.for_path(path)).document_id(*content);
@@ -175,7 +175,7 @@ impl Writer {
 
     fn text(&mut self, reader: &IndexReader, hash: TextHash, path: &DocumentPath) -> Result<(), CopyError> {
         if self.known.insert(hash.to_bytes()) {
-            let text = reader.memo()?.text(hash).ok_or_else(|| lost(reader, "text", path))?;
+            let text = reader.memo().text(hash).ok_or_else(|| lost(reader, "text", path))?;
             self.texts.write(text.as_bytes())?;
         }
         Ok(())
@@ -184,7 +184,7 @@ impl Writer {
 
 /// Says what is missing, or why the database could not tell.
 fn lost(reader: &IndexReader, what: &'static str, path: &DocumentPath) -> CopyError {
-    match reader.memo().and_then(|memo| memo.check()) {
+    match reader.memo().check() {
         Err(error) => error.into(),
         Ok(()) => CopyError::Lost { what, path: path.to_string() },
     }

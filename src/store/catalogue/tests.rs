@@ -84,7 +84,8 @@ proptest! {
                     documents.insert(documents.len() as u32, new);
                 }
             }
-            let mut to = database.write().unwrap();
+            let mapping = database.mapping().unwrap();
+            let mut to = mapping.write().unwrap();
             let flush = memo.flush(&mut to).unwrap();
             let rows = entries.range(entries_from..).map(|(n, (record, card))| (Ordinal::new(*n), record, card.clone()));
             catalogue.put_entries(&mut to, rows).unwrap();
@@ -98,7 +99,8 @@ proptest! {
                 let expected: Vec<_> =
                     entries.range(entries_from..).map(|(n, (record, _))| (Ordinal::new(*n), record.has_vector)).collect();
                 prop_assert_eq!(&orphans, &expected);
-                let mut to = database.write().unwrap();
+                let mapping = database.mapping().unwrap();
+                let mut to = mapping.write().unwrap();
                 let of_entries = orphans.iter().map(|(ordinal, _)| *ordinal);
                 let of_documents = (documents_from..catalogue.next_document().unwrap()).map(Ordinal::new);
                 let (of_entries, of_documents) = catalogue.remove(&mut to, of_entries, of_documents).unwrap();
@@ -155,7 +157,8 @@ fn an_entry_whose_text_is_not_stored_is_refused() {
     layout.create().unwrap();
     let database = Database::open_writer(&layout).unwrap();
     let (record, card) = record(1, 2, 3, 0);
-    let mut to = database.write().unwrap();
+    let mapping = database.mapping().unwrap();
+    let mut to = mapping.write().unwrap();
     let put = database.catalogue().put_entries(&mut to, std::iter::once((Ordinal::new(0), &record, card)));
     assert!(matches!(put, Err(StoreError::Lost { table: "text_rows", .. })));
 }

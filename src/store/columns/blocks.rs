@@ -13,7 +13,7 @@
 
 use crate::store::packing::{BLOCK, Numbers, pack_block, unpack_block, unpack_entry};
 use crate::store::tables::{Opened, Tables};
-use crate::store::{CodecError, StoreError, WriteTransaction};
+use crate::store::{CodecError, StoreError};
 use heed::{RoTxn, RwTxn};
 use std::ops::RangeInclusive;
 
@@ -64,12 +64,13 @@ pub(in crate::store) fn fill(tables: &Tables) -> Result<(), StoreError> {
     let (Some(last), true) = (last, columns.len(&txn)? == 0) else { return Ok(()) };
     drop(txn);
     // In one transaction, so that it is filled or empty: two or three megabytes a million entries.
-    let mut txn = tables.write()?;
+    let mut transaction = tables.begin()?;
+    let txn = &mut transaction.0;
     for block in 0..=block_of(last) {
-        let slots = from_rows(tables, &txn, block)?;
-        columns.put_bytes(&mut txn, &block.to_be_bytes(), &pack_block(&slots))?;
+        let slots = from_rows(tables, txn, block)?;
+        columns.put_bytes(txn, &block.to_be_bytes(), &pack_block(&slots))?;
     }
-    WriteTransaction(txn, tables.clone()).commit()
+    transaction.commit()
 }
 
 /// Returns how many entries have other numbers here than in their rows.

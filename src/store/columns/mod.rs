@@ -97,7 +97,7 @@ impl Columns {
     ) -> Result<RoaringBitmap, StoreError> {
         let Some(last) = entries.max() else { return Ok(RoaringBitmap::new()) };
         let known = self.known(catalogue, last)?;
-        let tables = catalogue.tables();
+        let tables = catalogue.tables()?;
         let txn = tables.read()?;
         let (name, mut verdicts) = self.recall(judge.name());
         let mut passing = Cow::Borrowed(entries);
@@ -108,9 +108,9 @@ impl Columns {
             }
             for number in unjudged(&passing, numbers, verdicts).map_err(|ordinal| tables.entries.lost(ordinal))? {
                 let passes = match part {
-                    0 => judge.path(&String::from_utf8_lossy(known.path(tables, number)?)),
-                    1 => passes_by_head(tables, &txn, number, judge)?,
-                    _ => passes_by_place(tables, &txn, number, judge)?,
+                    0 => judge.path(&String::from_utf8_lossy(known.path(&tables, number)?)),
+                    1 => passes_by_head(&tables, &txn, number, judge)?,
+                    _ => passes_by_place(&tables, &txn, number, judge)?,
                 };
                 verdicts.set(number, if passes { Verdict::Passes } else { Verdict::Fails });
             }
@@ -130,8 +130,8 @@ impl Columns {
         if left_path == right_path {
             return catalogue.compare(left, right);
         }
-        let tables = catalogue.tables();
-        Ok(known.path(tables, left_path)?.cmp(known.path(tables, right_path)?))
+        let tables = catalogue.tables()?;
+        Ok(known.path(&tables, left_path)?.cmp(known.path(&tables, right_path)?))
     }
 
     /// Returns the number of an entry's path.
@@ -150,8 +150,8 @@ impl Columns {
             return Ok(known);
         }
         drop(known);
-        let tables = catalogue.tables();
-        self.known.write().unwrap_or_else(PoisonError::into_inner).read_on(tables, &*tables.read()?, last)?;
+        let tables = catalogue.tables()?;
+        self.known.write().unwrap_or_else(PoisonError::into_inner).read_on(&tables, &*tables.read()?, last)?;
         Ok(self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -181,7 +181,7 @@ impl Known {
 
     fn path_number(&self, catalogue: &Catalogue, entry: Ordinal) -> Result<u32, StoreError> {
         let number = self.numbers[0].get(entry.get() as usize).filter(|number| **number != NONE);
-        number.copied().ok_or_else(|| catalogue.tables().entries.lost(entry.get()))
+        number.copied().map_or_else(|| Err(catalogue.tables()?.entries.lost(entry.get())), Ok)
     }
 
     fn path(&self, tables: &Opened, number: u32) -> Result<&[u8], StoreError> {

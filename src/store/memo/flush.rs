@@ -7,6 +7,7 @@
 
 use super::super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, pack_list};
 use super::super::seen::head_key;
+use super::super::tables::Tables;
 use super::super::vectors::{VectorKey, vector_key};
 use super::super::{StoreError, codec};
 use super::{Generation, Shared};
@@ -29,12 +30,16 @@ impl Shared {
     ///
     /// What is looked up by hashes goes first: it takes the pages that it left in the transactions before, so the pages that any look-up may touch
     /// stay together, and texts and vectors lie behind them.
-    pub(super) fn write_out(&self, generation: &Generation, txn: &mut heed::RwTxn<'_>) -> Result<(), StoreError> {
-        let tables = &self.tables;
+    pub(super) fn write_out(
+        &self,
+        tables: &Tables,
+        generation: &Generation,
+        txn: &mut heed::RwTxn<'_>,
+    ) -> Result<(), StoreError> {
         tables.seen.begin();
         let lists = sorted(&generation.chunks, ChunkingId::to_bytes);
         let Named { numbers: texts, first: first_text, new: new_texts } =
-            self.name_texts(&lists, &generation.texts, txn)?;
+            name_texts(tables, &lists, &generation.texts, txn)?;
         let vectors = tables.vectors.unknown(txn, generation.embedded.iter().filter_map(|row| self.vector(row)))?;
         let first_vector = tables.vectors.name(txn, vectors.iter().map(|(key, _)| key))?;
         for (id, cleaned) in sorted(&generation.cleaned, DocumentId::to_bytes) {
@@ -86,43 +91,41 @@ impl Shared {
         };
         Some((vector_key(self.model, *id), components))
     }
+}
 
-    /// Gives numbers to the texts that are new, and returns the number of every text that the lists or this generation name.
-    ///
-    /// New texts get their numbers in the order in which the lists name them, so that a list of new texts is a run.
-    fn name_texts<'g>(
-        &self,
-        lists: &[(&ChunkingId, &Arc<Chunked>)],
-        texts: &'g FxHashMap<TextHash, Arc<str>>,
-        txn: &mut heed::RwTxn<'_>,
-    ) -> Result<Named<'g>, StoreError> {
-        let tables = &self.tables;
-        let first = tables.texts.next(txn)?;
-        let mut numbers: FxHashMap<TextHash, u32> = FxHashMap::default();
-        let (mut new, mut hashes) = (Vec::new(), Vec::new());
-        let in_lists = lists.iter().flat_map(|(_, chunked)| match &***chunked {
-            Chunked::Chunks(chunks) => chunks.as_slice(),
-            Chunked::Fault(_) => &[],
-        });
-        for hash in in_lists.map(|chunk| chunk.text).chain(texts.keys().copied()) {
-            let MapEntry::Vacant(unknown) = numbers.entry(hash) else { continue };
-            let seen = tables.seen.text(hash);
-            if let Some(number) = seen.map_or_else(|| tables.texts.number(txn, hash), |number| Ok(Some(number)))? {
-                unknown.insert(number);
-            } else if let Some(text) = texts.get(&hash) {
-                let count = u32::try_from(new.len()).ok();
-                let number =
-                    count.and_then(|count| first.checked_add(count)).ok_or_else(|| tables.texts.rows.full())?;
-                unknown.insert(number);
-                new.push(&**text);
-                hashes.push(hash);
-            } else {
-                return Err(tables.texts.rows.lost(hash));
-            }
+/// Gives numbers to the texts that are new, and returns the number of every text that the lists or this generation name.
+///
+/// New texts get their numbers in the order in which the lists name them, so that a list of new texts is a run.
+fn name_texts<'g>(
+    tables: &Tables,
+    lists: &[(&ChunkingId, &Arc<Chunked>)],
+    texts: &'g FxHashMap<TextHash, Arc<str>>,
+    txn: &mut heed::RwTxn<'_>,
+) -> Result<Named<'g>, StoreError> {
+    let first = tables.texts.next(txn)?;
+    let mut numbers: FxHashMap<TextHash, u32> = FxHashMap::default();
+    let (mut new, mut hashes) = (Vec::new(), Vec::new());
+    let in_lists = lists.iter().flat_map(|(_, chunked)| match &***chunked {
+        Chunked::Chunks(chunks) => chunks.as_slice(),
+        Chunked::Fault(_) => &[],
+    });
+    for hash in in_lists.map(|chunk| chunk.text).chain(texts.keys().copied()) {
+        let MapEntry::Vacant(unknown) = numbers.entry(hash) else { continue };
+        let seen = tables.seen.text(hash);
+        if let Some(number) = seen.map_or_else(|| tables.texts.number(txn, hash), |number| Ok(Some(number)))? {
+            unknown.insert(number);
+        } else if let Some(text) = texts.get(&hash) {
+            let count = u32::try_from(new.len()).ok();
+            let number = count.and_then(|count| first.checked_add(count)).ok_or_else(|| tables.texts.rows.full())?;
+            unknown.insert(number);
+            new.push(&**text);
+            hashes.push(hash);
+        } else {
+            return Err(tables.texts.rows.lost(hash));
         }
-        tables.texts.name(txn, &hashes)?;
-        Ok(Named { numbers, first, new })
     }
+    tables.texts.name(txn, &hashes)?;
+    Ok(Named { numbers, first, new })
 }
 
 /// Returns the rows of a map in the order of their keys as the database has them.

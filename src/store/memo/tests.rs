@@ -32,7 +32,8 @@ fn the_first_answer_stays_before_while_and_after_it_is_written() {
     memo.put_chunks(id(1), chunked(2), vec![], Keep::Durable);
     let answer = |memo: &StoreMemo| memo.chunks(id(1)).as_deref().cloned();
     assert_eq!(answer(&memo), Some(chunked(1)));
-    let mut transaction = database.write().unwrap();
+    let mapping = database.mapping().unwrap();
+    let mut transaction = mapping.write().unwrap();
     let flush = memo.flush(&mut transaction).unwrap();
     assert_eq!(answer(&memo), Some(chunked(1)));
     transaction.commit().unwrap();
@@ -47,11 +48,13 @@ fn a_flush_that_begins_before_the_one_before_is_forgotten_keeps_its_results_in_s
     let (_folder, database) = database();
     let memo = database.memo(Fingerprint::default());
     memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
-    let mut first = database.write().unwrap();
+    let mapping = database.mapping().unwrap();
+    let mut first = mapping.write().unwrap();
     let first_flush = memo.flush(&mut first).unwrap();
     first.commit().unwrap();
     memo.put_chunks(id(2), chunked(2), vec![], Keep::Durable);
-    let mut second = database.write().unwrap();
+    let mapping = database.mapping().unwrap();
+    let mut second = mapping.write().unwrap();
     let second_flush = memo.flush(&mut second).unwrap();
     memo.flushed(first_flush);
     assert_eq!(memo.chunks(id(1)).as_deref(), Some(&chunked(1)));
@@ -66,11 +69,13 @@ fn a_flush_whose_transaction_is_lost_is_written_by_the_next() {
     let (_folder, database) = database();
     let memo = database.memo(Fingerprint::default());
     memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
-    let mut lost = database.write().unwrap();
+    let mapping = database.mapping().unwrap();
+    let mut lost = mapping.write().unwrap();
     let _ = memo.flush(&mut lost).unwrap();
     drop(lost);
     memo.put_chunks(id(2), chunked(2), vec![], Keep::WhileRunning);
-    let mut kept = database.write().unwrap();
+    let mapping = database.mapping().unwrap();
+    let mut kept = mapping.write().unwrap();
     let flush = memo.flush(&mut kept).unwrap();
     kept.commit().unwrap();
     memo.flushed(flush);
@@ -135,14 +140,16 @@ proptest! {
                     put.entry(n).or_insert((chunked, texts));
                 }
                 Step::Flush => {
-                    let mut transaction = database.write().unwrap();
+                    let mapping = database.mapping().unwrap();
+                    let mut transaction = mapping.write().unwrap();
                     let flush = memo.flush(&mut transaction).unwrap();
                     transaction.commit().unwrap();
                     memo.flushed(flush);
                     durable = put.clone();
                 }
                 Step::LoseFlush => {
-                    let mut transaction = database.write().unwrap();
+                    let mapping = database.mapping().unwrap();
+                    let mut transaction = mapping.write().unwrap();
                     let _ = memo.flush(&mut transaction).unwrap();
                 }
                 Step::Restart => {
@@ -185,7 +192,8 @@ fn what_two_made_at_once_is_stored_once() {
         memo.put_embedded(vec![(embed, vector.clone())], Keep::Durable);
     }
     for memo in &memos {
-        let mut transaction = database.write().unwrap();
+        let mapping = database.mapping().unwrap();
+        let mut transaction = mapping.write().unwrap();
         let flush = memo.flush(&mut transaction).unwrap();
         transaction.commit().unwrap();
         memo.flushed(flush);
@@ -194,8 +202,9 @@ fn what_two_made_at_once_is_stored_once() {
     assert_eq!(fresh.chunks(id(1)).as_deref(), Some(&chunked));
     assert_eq!(fresh.embedded(embed), Some(vector));
     assert_eq!(database.lost_numbers().unwrap(), []);
-    let txn = database.tables.read().unwrap();
-    let rows = [database.tables.texts.rows, database.tables.vectors.rows].map(|table| table.len(&txn).unwrap());
+    let tables = database.mapped.tables().unwrap();
+    let txn = tables.read().unwrap();
+    let rows = [tables.texts.rows, tables.vectors.rows].map(|table| table.len(&txn).unwrap());
     assert_eq!(rows, [2, 1]);
 }
 
@@ -204,7 +213,8 @@ fn a_list_whose_text_was_never_told_stops_the_publish_that_would_store_it() {
     let (_folder, database) = database();
     let memo = database.memo(Fingerprint::default());
     memo.put_chunks(id(1), list(&[(0, 1, 1)]).0, Vec::new(), Keep::Durable);
-    let mut transaction = database.write().unwrap();
+    let mapping = database.mapping().unwrap();
+    let mut transaction = mapping.write().unwrap();
     assert!(matches!(memo.flush(&mut transaction), Err(StoreError::Lost { table: "text_rows", .. })));
 }
 
@@ -257,13 +267,14 @@ fn what_was_swept_comes_back_under_a_new_number_and_no_number_comes_again() {
         let memo = database.memo(Fingerprint::default());
         let (chunked, texts) = list(parts);
         memo.put_chunks(id(n), chunked, texts, Keep::Durable);
-        let mut transaction = database.write().unwrap();
+        let mapping = database.mapping().unwrap();
+        let mut transaction = mapping.write().unwrap();
         let flush = memo.flush(&mut transaction).unwrap();
         transaction.commit().unwrap();
         memo.flushed(flush);
     };
     let numbers = || {
-        let tables = &database.tables;
+        let tables = database.mapped.tables().unwrap();
         let txn = tables.read().unwrap();
         let last = |row: Option<(&[u8], &[u8])>| row.map(|(key, _)| key.to_vec());
         (tables.texts.next(&txn).unwrap(), last(tables.heads.values.last(&txn).unwrap()))

@@ -148,7 +148,7 @@ impl Tracked {
         let commit: CommitId = commit.parse().unwrap();
         let alive =
             searcher.reader().with_archive(|archive| archive.bitmaps(archive.by_commit(id, commit).unwrap()).unwrap());
-        let rows = searcher.reader().catalogue().unwrap().documents(alive.documents.iter().map(Ordinal::new)).unwrap();
+        let rows = searcher.reader().catalogue().documents(alive.documents.iter().map(Ordinal::new)).unwrap();
         let number = rows.len();
         let row = |row: dataflows::data::Document| {
             let fate = match row.outcome {

@@ -102,7 +102,8 @@ impl World {
         let mut vectors = VectorWriter::open(&layout.vectors(), shape).unwrap();
         let lexical = heal(&layout, &database, &memo, &archive, &mut vectors).unwrap();
         let catalogue = database.catalogue();
-        let mut transaction = database.write().unwrap();
+        let mapping = database.mapping().unwrap();
+        let mut transaction = mapping.write().unwrap();
         let record = SourceRecord { name: "engine".to_owned(), kind: SourceKind::Git, location: Vec::new() };
         catalogue.put_source(&mut transaction, SourceId::new(0), &record).unwrap();
         let record = ViewRecord { source: SourceId::new(0), name: "main".to_owned() };

@@ -106,14 +106,13 @@ pub(crate) fn entries(searcher: &Searcher) -> Vec<Line> {
 fn contents(searcher: &Searcher, selected: &Selected) -> (Vec<Document>, Vec<Line>) {
     let reader = searcher.reader();
     let alive = reader.with_archive(|archive| archive.bitmaps(selected.version)).unwrap();
-    let mut documents = reader.catalogue().unwrap().documents(alive.documents.iter().map(Ordinal::new)).unwrap();
+    let mut documents = reader.catalogue().documents(alive.documents.iter().map(Ordinal::new)).unwrap();
     documents.sort();
     let mut entries = Vec::new();
     for placed in documents.iter().flat_map(|document| placed_entries(reader, document).unwrap()) {
-        let ordinal =
-            reader.catalogue().unwrap().entry_ordinal(placed.entry.id()).unwrap().expect("a placed entry is stored");
+        let ordinal = reader.catalogue().entry_ordinal(placed.entry.id()).unwrap().expect("a placed entry is stored");
         assert!(alive.entries.contains(ordinal.get()), "{:?} is placed and not alive", placed.entry);
-        let vector = match reader.memo().unwrap().embedded(placed.entry.embed_id()).expect("an entry was embedded") {
+        let vector = match reader.memo().embedded(placed.entry.embed_id()).expect("an entry was embedded") {
             Embedded::Vector(vector) => Some(vector.components().iter().map(|part| part.to_bits()).collect()),
             Embedded::NoVector => None,
             Embedded::Fault(error) => panic!("{error}"),
@@ -124,8 +123,8 @@ fn contents(searcher: &Searcher, selected: &Selected) -> (Vec<Document>, Vec<Lin
             id: placed.entry.id(),
             kind: placed.card.kind.as_str(),
             symbol: placed.card.symbol,
-            text: reader.memo().unwrap().text(placed.entry.text).unwrap(),
-            tokens: reader.catalogue().unwrap().entry(ordinal).unwrap().tokens,
+            text: reader.memo().text(placed.entry.text).unwrap(),
+            tokens: reader.catalogue().entry(ordinal).unwrap().tokens,
             vector,
         });
     }

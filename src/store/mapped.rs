@@ -1,0 +1,283 @@
+//! The database's file: mapped while somebody uses it, and let go of once much of it has become resident.
+//!
+//! In: a store's folder. Out: the tables, for as long as somebody holds them.
+//!
+//! ```text
+//!  tables() ──► opened, where it is not ──► held by whoever looks or writes ──► let go of, once nobody holds it
+//! ```
+//!
+//! **Invariant:** a process has one environment a folder: LMDB's locks are those of the process, so whoever opens a store that
+//! is open here already, a searcher beside a tracker say, shares it. Nothing is cut off: it is closed where nobody holds it, and
+//! opened again by whoever asks next. The rows are those of the file, so no answer changes.
+//!
+//! To touch a row makes 64 KiB resident, since the system maps what is around a page that it has; the rows of a hit, or of an
+//! entry that is written, lie in a dozen places of a large file. A thousand questions, or a first load, would make all of it
+//! resident, for nothing (`docs/decisions/0022-letting-go.md`).
+
+use super::seen::Seen;
+use super::tables::{Opened, Tables};
+use super::{StoreError, WriteTransaction};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+/// So much of files may become resident in a reader before the database is let go of: some ten questions' worth in a large
+/// store, and more than all of a small one.
+const RESIDENT_IN_READER: u64 = 64 << 20;
+/// The same of a writer, which comes back to more places: a part of what a tracker takes anyway.
+const RESIDENT_IN_WRITER: u64 = 256 << 20;
+/// How often, and after how long, it is looked again whether those who hold it have ended: most look at a row or two.
+const LOOKS: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
+
+/// What is open in this process, or was and will be again.
+static KNOWN: Mutex<BTreeMap<PathBuf, Weak<Slot>>> = Mutex::new(BTreeMap::new());
+
+/// The database of a store; clones share it.
+#[derive(Clone)]
+pub(super) struct Mapped(Arc<Slot>);
+
+struct Slot {
+    folder: PathBuf,
+    is_writer: AtomicBool,
+    seen: Arc<Seen>,
+    /// Whether the file ended in front of its last page when it was first opened.
+    was_short: bool,
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
+    tables: Tables,
+    /// Bytes of files that were resident when it was opened.
+    resident: u64,
+}
+
+/// A hold on the database, which is not let go of while this lasts.
+pub struct Mapping(Tables);
+
+impl Mapping {
+    /// Begins the transaction of one publish.
+    ///
+    /// # Errors
+    /// Where the disk or the map is full.
+    pub fn write(&self) -> Result<WriteTransaction<'_>, StoreError> {
+        self.0.begin()
+    }
+}
+
+impl Mapped {
+    /// Opens the database in `folder`; a writer makes what is missing.
+    pub(super) fn open(folder: &Path, is_writer: bool) -> Result<Self, StoreError> {
+        let real = folder.canonicalize().map_err(|source| StoreError::Io {
+            attempt: "open the database in",
+            path: folder.to_owned(),
+            source,
+        })?;
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = known.get(&real).and_then(Weak::upgrade) {
+            let mapped = Self(slot);
+            if is_writer && !mapped.0.is_writer.swap(true, Ordering::Relaxed) {
+                // A reader opened it, who makes nothing.
+                mapped.let_go();
+            }
+            return Ok(mapped);
+        }
+        let seen = Arc::new(Seen::default());
+        let (opened, was_short) = Opened::open(&real, is_writer, seen.clone())?;
+        let open = Mutex::new(Some(Open { tables: Tables::new(opened), resident: resident() }));
+        let slot = Arc::new(Slot { folder: real.clone(), is_writer: is_writer.into(), seen, was_short, open });
+        known.retain(|_, slot| slot.strong_count() > 0);
+        known.insert(real, Arc::downgrade(&slot));
+        Ok(Self(slot))
+    }
+
+    /// Returns the tables, to be held for moments only; opens them where they were let go of.
+    pub(super) fn tables(&self) -> Result<Tables, StoreError> {
+        let mut open = self.0.lock();
+        if let Some(open) = &*open {
+            return Ok(open.tables.clone());
+        }
+        let (opened, _) = Opened::open(&self.0.folder, self.0.is_writer(), self.0.seen.clone())?;
+        Ok(open.insert(Open { tables: Tables::new(opened), resident: resident() }).tables.clone())
+    }
+
+    pub(super) fn mapping(&self) -> Result<Mapping, StoreError> {
+        self.tables().map(Mapping)
+    }
+
+    pub(super) fn was_short(&self) -> bool {
+        self.0.was_short
+    }
+
+    /// Lets go of the database where more of files has become resident since it was opened than is worth keeping, unless
+    /// somebody holds it.
+    pub(super) fn let_go_of_much(&self) {
+        let most = if self.0.is_writer() { RESIDENT_IN_WRITER } else { RESIDENT_IN_READER };
+        let before = self.0.lock().as_ref().map(|open| open.resident);
+        if before.is_some_and(|before| resident().saturating_sub(before) > most) {
+            self.let_go();
+        }
+    }
+
+    /// Lets go of the database, unless somebody holds it for longer than a moment: whoever does goes on.
+    pub(super) fn let_go(&self) {
+        let mut open = self.0.lock();
+        self.0.take(&mut open);
+    }
+
+    /// Writes the file anew without its free pages and puts it in the old one's place; returns whether it could: not while somebody
+    /// holds it.
+    pub(super) fn compact(&self) -> Result<bool, StoreError> {
+        // Nobody in this process opens it meanwhile.
+        let _ = self.tables()?;
+        let mut open = self.0.lock();
+        let Some(opened) = self.0.take(&mut open) else { return Ok(false) };
+        let io = |attempt, path: &Path| {
+            let path = path.to_owned();
+            move |source| StoreError::Io { attempt, path, source }
+        };
+        let folder = &self.0.folder;
+        let (file, copy) = (folder.join("data.mdb"), folder.join("data.mdb.new"));
+        match std::fs::remove_file(&copy) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io("remove", &copy)(error)),
+            _ => {}
+        }
+        opened.copy_to(&copy)?.sync_all().map_err(io("sync", &copy))?;
+        drop(opened);
+        std::fs::rename(&copy, &file).map_err(io("replace", &file))?;
+        std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(io("sync", folder))?;
+        Ok(true)
+    }
+
+    #[cfg(test)]
+    fn is_open(&self) -> bool {
+        self.0.lock().is_some()
+    }
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, Option<Open>> {
+        // Whatever is in there is whole.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_writer(&self) -> bool {
+        self.is_writer.load(Ordering::Relaxed)
+    }
+
+    /// Takes what is open out, to be closed by being dropped; nothing where nothing is, or where somebody goes on holding it.
+    fn take(&self, open: &mut Option<Open>) -> Option<Opened> {
+        // Nobody takes hold of it while `open` is locked, so it can only become free.
+        for look in 0..LOOKS {
+            let Open { tables, resident } = open.take()?;
+            match tables.into_opened() {
+                Ok(opened) => return Some(opened),
+                Err(tables) => *open = Some(Open { tables, resident }),
+            }
+            if look + 1 < LOOKS {
+                std::thread::sleep(BETWEEN_LOOKS);
+            }
+        }
+        None
+    }
+}
+
+/// Returns the bytes of files that are resident in this process; none where the system does not tell.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssFile:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.map_or(0, |kilobytes| kilobytes << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::{Database, Layout, Receipt};
+    use snapshots::Epoch;
+
+    fn receipt(epoch: u64) -> Receipt {
+        Receipt { added: epoch, ..Receipt::default() }
+    }
+
+    /// Makes a database that holds some receipts.
+    fn database() -> (tempfile::TempDir, Layout, Database) {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path());
+        layout.create().unwrap();
+        let database = Database::open_writer(&layout).unwrap();
+        let mapping = database.mapping().unwrap();
+        let mut transaction = mapping.write().unwrap();
+        for epoch in 0..200 {
+            database.catalogue().put_receipt(&mut transaction, Epoch::new(epoch), &receipt(epoch)).unwrap();
+        }
+        transaction.commit().unwrap();
+        drop(mapping);
+        (folder, layout, database)
+    }
+
+    #[test]
+    fn what_is_held_is_not_closed_and_what_was_let_go_of_is_read_as_before() {
+        let (_folder, layout, database) = database();
+        let (mapped, catalogue) = (&database.mapped, database.catalogue());
+        let held = mapped.tables().unwrap();
+        mapped.let_go();
+        assert!(mapped.is_open(), "somebody holds it");
+        assert!(!database.compact(&crate::store::Gate::shut(&layout).unwrap().unwrap()).unwrap());
+        drop(held);
+        mapped.let_go_of_much();
+        assert!(mapped.is_open(), "hardly anything is resident");
+        mapped.let_go();
+        assert!(!mapped.is_open());
+        assert_eq!(catalogue.receipt(Epoch::new(8)).unwrap(), Some(receipt(8)));
+        mapped.let_go();
+        std::fs::remove_dir_all(layout.memo()).unwrap();
+        assert!(catalogue.receipt(Epoch::new(8)).is_err(), "a database that is gone is an error, and no panic");
+    }
+
+    #[test]
+    fn it_is_let_go_of_and_written_anew_under_those_who_read_and_write() {
+        let (_folder, layout, database) = database();
+        let catalogue = database.catalogue();
+        let gate = crate::store::Gate::shut(&layout).unwrap().unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let (database, catalogue, gate) = (&database, &catalogue, &gate);
+                scope.spawn(move || {
+                    for epoch in 0..200 {
+                        assert_eq!(catalogue.receipt(Epoch::new(epoch)).unwrap(), Some(receipt(epoch)));
+                        if epoch % 3 == thread {
+                            database.mapped.let_go();
+                        }
+                        if epoch % 50 == thread {
+                            database.compact(gate).unwrap();
+                        }
+                        if epoch % 10 == thread {
+                            let mapping = database.mapping().unwrap();
+                            let mut transaction = mapping.write().unwrap();
+                            let (number, receipt) = (Epoch::new(200 + epoch), receipt(200 + epoch));
+                            catalogue.put_receipt(&mut transaction, number, &receipt).unwrap();
+                            transaction.commit().unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        let written = (0..200).filter(|epoch| epoch % 10 < 3).map(|epoch| 200 + epoch);
+        for epoch in (0..200).chain(written) {
+            assert_eq!(catalogue.receipt(Epoch::new(epoch)).unwrap(), Some(receipt(epoch)));
+        }
+    }
+
+    #[test]
+    fn a_writer_makes_what_the_reader_that_opened_it_here_did_not() {
+        let (_folder, layout, first) = database();
+        drop(first);
+        let reader = Database::open_reader(&layout).unwrap();
+        assert!(!reader.mapped.0.is_writer());
+        let writer = Database::open_writer(&layout).unwrap();
+        assert!(writer.mapped.0.is_writer());
+        assert_eq!(reader.catalogue().receipt(Epoch::new(8)).unwrap(), Some(receipt(8)));
+    }
+}
