@@ -42,7 +42,7 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     to: String,
     /// Track the source as `track` does, and record what arrives, when it arrives, until interrupted.
-    #[arg(long, conflicts_with_all = ["from", "to", "redact"])]
+    #[arg(long, conflicts_with_all = ["from", "to"])]
     live: bool,
     /// With --live: branches and tags that are views; the branch that HEAD names by default.
     #[arg(long = "ref", value_name = "GLOB", requires = "live")]
@@ -96,7 +96,6 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
         corpus: [0; 32],
     };
     let view = source.head_branch()?.unwrap_or_else(|| "HEAD".to_owned());
-    let redactor = if args.redact { Some(Redactor::random().context("cannot draw a key")?) } else { None };
     let (_runtime, stop) = interrupt::listening(1)?;
     let bar = (!global.quiet && !global.json && super::output::is_terminal())
         .then(|| indicatif::ProgressBar::new(commits.len() as u64));
@@ -109,7 +108,7 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
             about,
             rules,
             digests: from_store.then_some(found.digests),
-            redactor,
+            redactor: redactor(args)?,
             progress: &mut |epochs| {
                 if let Some(bar) = &bar {
                     bar.set_position(epochs);
@@ -127,6 +126,11 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
         return Ok(Outcome::Done);
     };
     show(global, args, &written, whence)
+}
+
+/// Returns what replaces words, if they are to be replaced.
+fn redactor(args: &RecordArgs) -> Result<Option<Redactor>> {
+    args.redact.then(Redactor::random).transpose().context("cannot draw a key")
 }
 
 /// Says what was written.
@@ -156,21 +160,26 @@ fn live(global: &Global, args: &RecordArgs, config: Config, rules: Arc<Rules>, r
     let source = SourceConfig { path: args.source.clone(), refs: args.refs.clone(), ..SourceConfig::default() };
     let config = Config { sources: vec![source], is_complete: false, ..config };
     let about = About {
-        source: args.source.trim_start_matches("dir:").rsplit('/').next().unwrap_or_default().to_owned(),
+        source: if args.redact {
+            String::new()
+        } else {
+            args.source.trim_start_matches("dir:").rsplit('/').next().unwrap_or_default().to_owned()
+        },
         range: "live".to_owned(),
         fingerprint: rules.fingerprint().to_bytes(),
         model: StaticModel::new().fingerprint().to_bytes(),
         rules: rules_text,
-        redacted: false,
+        redacted: args.redact,
         corpus: [0; 32],
     };
-    let recorder = LiveRecorder::begin(&args.out, about, rules)?;
+    let recorder = LiveRecorder::begin(&args.out, about, rules, redactor(args)?)?;
     let report = Report::new(global, false);
     let tracked = track_with(global.layout(), config, report.clone(), false, Some(recorder.clone()));
     report.finish();
     let written = recorder.finish()?;
     tracked?;
-    written.map_or(Ok(Outcome::Done), |written| show(global, args, &written, "tracker"))
+    let whence = if args.redact { "trees" } else { "tracker" };
+    written.map_or(Ok(Outcome::Done), |written| show(global, args, &written, whence))
 }
 
 /// Finds a repository by its path, or by the name under which the store tracks it.

@@ -13,7 +13,9 @@
 
 use super::format::{About, EpochRecord, MAX_CONTENT_BYTES, Stored, TraceError, TraceStep};
 use super::record::stored;
-use super::write::{TraceWriter, Written};
+use super::recorder::{Digests, Recorder};
+use super::redact::Redactor;
+use super::write::Written;
 use crate::watch::Content;
 use dataflows::data::{ContentId, FileChange, FileMode};
 use dataflows::rules::Rules;
@@ -28,7 +30,7 @@ use std::time::Instant;
 pub struct LiveRecorder(Arc<Mutex<Live>>);
 
 struct Live {
-    writer: Option<TraceWriter>,
+    recorder: Option<Recorder>,
     rules: Arc<Rules>,
     /// The most bytes that any rule takes.
     most: u64,
@@ -48,14 +50,14 @@ struct Waiting {
 }
 
 impl LiveRecorder {
-    /// Begins a trace that will be called `path`.
+    /// Begins a trace that will be called `path`, as a redactor has it where there is one.
     ///
     /// # Errors
     /// Where there is a file of that name, or none can be made.
-    pub fn begin(path: &Path, about: About, rules: Arc<Rules>) -> Result<Self, TraceError> {
+    pub fn begin(path: &Path, about: About, rules: Arc<Rules>, redactor: Option<Redactor>) -> Result<Self, TraceError> {
         let most = rules.ids().map(|id| rules.rule(id).max_bytes()).max().unwrap_or(0).min(MAX_CONTENT_BYTES);
         Ok(Self(Arc::new(Mutex::new(Live {
-            writer: Some(TraceWriter::create(path, about)?),
+            recorder: Some(Recorder::begin(path, about, redactor, Digests::Given)?),
             rules,
             most,
             waiting: VecDeque::new(),
@@ -77,13 +79,13 @@ impl LiveRecorder {
         let began = *live.began.get_or_insert_with(Instant::now);
         for change in changes {
             for state in [change.before, change.after].into_iter().flatten() {
-                let is_known = live.writer.as_ref().is_none_or(|writer| writer.has(state.content));
+                let is_known = live.recorder.as_ref().is_none_or(|recorder| recorder.has(state.content));
                 if state.mode != FileMode::Regular || is_known {
                     continue;
                 }
                 let stored = stored(|content| read(content, live.most), state.content, &change.path, &live.rules);
                 live.unsure |= matches!(stored, Stored::Missing(_) | Stored::Absent(_));
-                live.write(|writer| writer.content(state.content, &stored).map(drop));
+                live.write(|recorder| recorder.content(state.content, stored));
             }
         }
         let is_ready = !matches!(step, TraceStep::Commit { digest: None, .. });
@@ -123,9 +125,9 @@ impl LiveRecorder {
     /// Where something could not be written, now or before.
     pub fn finish(&self) -> Result<Option<Written>, TraceError> {
         let mut live = self.live();
-        match (live.failure.take(), live.writer.take()) {
+        match (live.failure.take(), live.recorder.take()) {
             (Some(failure), _) => Err(failure),
-            (None, Some(writer)) => writer.finish().map(Some),
+            (None, Some(recorder)) => recorder.finish().map(Some),
             (None, None) => Ok(None),
         }
     }
@@ -139,24 +141,17 @@ impl Live {
     /// Writes the epochs whose turn it is.
     fn settle(&mut self) {
         while self.waiting.front().is_some_and(|waiting| waiting.is_ready) {
-            let Some(Waiting { mut record, .. }) = self.waiting.pop_front() else { return };
-            if let TraceStep::Commit { digest, .. } = &mut record.step
-                && self.unsure
-            {
-                *digest = None;
-            }
-            self.write(|writer| {
-                writer.epoch(&record)?;
-                writer.flush()
-            });
+            let Some(Waiting { record, .. }) = self.waiting.pop_front() else { return };
+            let is_sure = !self.unsure;
+            self.write(|recorder| recorder.epoch(record, is_sure));
         }
     }
 
     /// Writes, unless that failed before: tracking goes on, and the end says what went wrong.
-    fn write(&mut self, write: impl FnOnce(&mut TraceWriter) -> Result<(), TraceError>) {
+    fn write(&mut self, write: impl FnOnce(&mut Recorder) -> Result<(), TraceError>) {
         if self.failure.is_none()
-            && let Some(writer) = &mut self.writer
-            && let Err(failure) = write(writer)
+            && let Some(recorder) = &mut self.recorder
+            && let Err(failure) = write(recorder)
         {
             tracing::error!("{failure}; nothing more is recorded");
             self.failure = Some(failure);

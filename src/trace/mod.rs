@@ -4,11 +4,11 @@
 //! neither repository nor store.
 //!
 //! ```text
-//!  git range, tracked source ─► record ─► (redact) ─► write ─► FILE.tmtrace
-//!  a source that is followed ─► live ───────────────►┤
-//!  scenario, seed            ─► generate ────────────►┘            │
-//!                                                                  ▼ read, every sum checked first
-//!                        bound: what it must cost at least ◄── epochs, contents ──► a source of the engine
+//!  git range, tracked source ─► record ─┬─► recorder (redact) ─► write ─► FILE.tmtrace
+//!  a source that is followed ─► live ───┘                         ▲            │
+//!  scenario, seed            ─► generate ─────────────────────────┘            │
+//!                                                                              ▼ read, every sum checked first
+//!                  bound: what it must cost at least ◄── epochs, contents ──► a source of the engine
 //!
 //!  FILE  magic │ about │ content … content epoch │ content epoch │ … │ index │ end
 //! ```
@@ -17,7 +17,7 @@
 //! to its last whole epoch, and is read up to there. A byte that is not what was written is found before anything is
 //! replayed, and named.
 //!
-//! Read `format` (the layout), then `write`, `read`, [`record`], [`live`], [`redact`](mod@redact) and [`bound`]. How a trace
+//! Read `format` (the layout), then `write`, `read`, [`record`], [`live`], `recorder`, [`redact`](mod@redact) and [`bound`]. How a trace
 //! is run through the engine is left to `replay`.
 
 pub mod bound;
@@ -26,6 +26,7 @@ pub mod generate;
 pub mod live;
 mod read;
 pub mod record;
+mod recorder;
 pub mod redact;
 mod write;
 

@@ -41,6 +41,8 @@ pub struct Redactor {
     used: FxHashSet<Box<str>>,
     paths: FxHashMap<DocumentPath, DocumentPath>,
     used_paths: FxHashSet<DocumentPath>,
+    names: FxHashMap<Box<str>, Box<str>>,
+    used_names: FxHashSet<Box<str>>,
 }
 
 impl Redactor {
@@ -54,6 +56,8 @@ impl Redactor {
             used: FxHashSet::default(),
             paths: FxHashMap::default(),
             used_paths: FxHashSet::default(),
+            names: FxHashMap::default(),
+            used_names: FxHashSet::default(),
         }
     }
 
@@ -107,9 +111,18 @@ impl Redactor {
         CommitId::from_bytes(self.twenty(b"commit", commit.as_bytes()))
     }
 
-    /// Returns the name of a view without its words.
+    /// Returns the name of a view without its words; two views never have one name.
     pub fn name(&mut self, name: &str) -> String {
-        self.text(name)
+        if let Some(known) = self.names.get(name) {
+            return known.clone().into();
+        }
+        let mut redacted = self.text(name);
+        // Numbers of as many digits may come out alike.
+        while !self.used_names.insert(redacted.as_str().into()) {
+            redacted.push('x');
+        }
+        self.names.insert(name.into(), redacted.as_str().into());
+        redacted
     }
 
     /// Returns a path without its words; its endings stay, and the names by which manifests are known.

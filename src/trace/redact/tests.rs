@@ -98,3 +98,12 @@ fn another_key_gives_other_pseudonyms() {
     assert_ne!(Redactor::new([1; 32]).text("quicksilver"), Redactor::new([2; 32]).text("quicksilver"));
     assert_eq!(Redactor::new([1; 32]).text("quicksilver"), Redactor::new([1; 32]).text("quicksilver"));
 }
+
+#[test]
+fn no_two_views_have_one_name_where_numbers_come_out_alike() {
+    let mut redactor = redactor();
+    let names: Vec<String> = (100..1000).map(|number| format!("v{number}")).collect();
+    let redacted: BTreeSet<String> = names.iter().map(|name| redactor.name(name)).collect();
+    assert_eq!(redacted.len(), names.len());
+    assert_eq!(redactor.name(&names[7]), redactor.name(&names[7]));
+}

@@ -10,28 +10,34 @@ use tidemill::embedders::StaticModel;
 use tidemill::engine::{Extras, Stop, Tracker, TrackerOptions};
 use tidemill::replay::{Knobs, replay};
 use tidemill::trace::live::LiveRecorder;
+use tidemill::trace::redact::Redactor;
 use tidemill::trace::{About, TraceStep};
 
 fn code(number: usize) -> String {
     format!("/// Turns the wheel.\nfn turn() {{\n    wheel({number});\n}}\n")
 }
 
-fn about() -> About {
+fn about(redacted: bool) -> About {
     About {
         source: "engine".to_owned(),
         range: "live".to_owned(),
         fingerprint: Rules::built_in().fingerprint().to_bytes(),
         model: StaticModel::new().fingerprint().to_bytes(),
         rules: String::new(),
-        redacted: false,
+        redacted,
         corpus: [0; 32],
     }
 }
 
 /// Catches up with a repository and records it.
-fn record(store: &Store, repository: &Repository, name: &str) -> std::path::PathBuf {
+pub(super) fn record(
+    store: &Store,
+    repository: &Repository,
+    name: &str,
+    redactor: Option<Redactor>,
+) -> std::path::PathBuf {
     let out = store.layout().root().with_file_name(name);
-    let recorder = LiveRecorder::begin(&out, about(), Arc::new(Rules::built_in())).unwrap();
+    let recorder = LiveRecorder::begin(&out, about(redactor.is_some()), Arc::new(Rules::built_in()), redactor).unwrap();
     let told = recorder.clone();
     let options = TrackerOptions {
         layout: store.layout(),
@@ -62,11 +68,11 @@ fn branches_tags_and_restarts_are_recorded_and_replay_to_the_same_digests() {
     repository.point("refs/heads/side", side);
     repository.point("refs/tags/v1", orphan);
     repository.point("refs/tags/v2", heads[2]);
-    let first = record(&store, &repository, "first.tmtrace");
+    let first = record(&store, &repository, "first.tmtrace", None);
     // A second run starts from what the store knows: the whole of every branch comes first.
     repository.remove("refs/heads/side");
     repository.commit(&tree([("src/wheel.rs", code(4).as_str())]));
-    let second = record(&store, &repository, "second.tmtrace");
+    let second = record(&store, &repository, "second.tmtrace", None);
     for (path, least) in [(&first, 3), (&second, 3)] {
         let trace = open(path);
         let steps: Vec<TraceStep> = trace.epochs().map(|epoch| epoch.unwrap().step).collect();

@@ -1,7 +1,8 @@
 //! Redaction: a trace without a word of its source that still replays, and moves as its source did.
 
+use super::live::record;
 use super::{open, record_all};
-use crate::support::{Repository, tree};
+use crate::support::{Repository, Store, tree};
 use snapshots::CommitId;
 use std::collections::BTreeSet;
 use tidemill::replay::{Knobs, replay};
@@ -54,7 +55,10 @@ fn texts(trace: &Trace) -> Vec<String> {
     let about = trace.about();
     let mut texts = vec![about.source.clone(), about.range.clone(), about.rules.clone()];
     for epoch in trace.epochs().map(Result::unwrap) {
-        if let TraceStep::Commit { view: Some(view), .. } = &epoch.step {
+        if let TraceStep::Commit { view: Some(view), .. }
+        | TraceStep::Point { view, .. }
+        | TraceStep::Leave { view: Some(view) } = &epoch.step
+        {
             texts.push(view.clone());
         }
         for change in &epoch.changes {
@@ -99,4 +103,41 @@ fn a_redacted_trace_replays_and_leaks_no_word() {
     };
     assert_eq!(moves(0), moves(1));
     assert!(reports[0].samples[0].moved[0] > 8);
+}
+
+#[test]
+fn a_source_that_is_followed_is_recorded_without_a_word_of_it_too() {
+    let (repository, head) = repository();
+    // Two names that are as long and differ in digits alone, and a tag on a line of its own.
+    let other = repository.write(&[head], &tree([("headrace.md", "# Hopper\n\nThe damsel.\n")]));
+    repository.point("refs/heads/quicksilver-1000", head);
+    repository.point("refs/heads/quicksilver-2000", other);
+    let orphan = repository.write(&[], &tree([("flyball.md", "# Flyball\n\nGeheimwort.\n")]));
+    repository.point("refs/tags/millpond", orphan);
+    let [plain, redacted] = ["plain", "redacted"].map(|name| {
+        let store = Store::new();
+        let redactor = (name == "redacted").then(|| Redactor::new([9; 32]));
+        (record(&store, &repository, name, redactor), store)
+    });
+    let [plain, redacted] = [&plain, &redacted].map(|(path, _store)| open(path));
+    let words = |trace: &Trace| texts(trace).join("\n").to_lowercase();
+    for word in WORDS.map(str::to_lowercase) {
+        assert!(!words(&redacted).contains(&word), "{word} is left");
+    }
+    assert!(words(&plain).contains("quicksilver-2000"), "the original has the words");
+    let reports = [&plain, &redacted].map(|trace| replay(trace, &Knobs::default(), Box::new(|_| {})).unwrap());
+    let commits = plain.epochs().filter(|epoch| epoch.as_ref().unwrap().digest().is_some()).count() as u64;
+    for report in &reports {
+        assert!(report.is_proven() && report.proof.recorded == commits, "{:?}", report.proof);
+    }
+    let moves = |at: usize| -> Vec<_> {
+        reports[at].samples.iter().map(|sample| (sample.paths, sample.moved, sample.calls)).collect()
+    };
+    assert_eq!(moves(0), moves(1));
+    let heads = |trace: &Trace| -> BTreeSet<Option<String>> {
+        trace.epochs().map(|epoch| epoch.unwrap().head().map(str::to_owned)).collect()
+    };
+    assert_eq!(heads(&plain).len(), heads(&redacted).len(), "heads stay apart");
+    let stolen = |head: &Option<String>| head.as_ref().is_some_and(|head| head.contains("quicksilver"));
+    assert!(heads(&plain).iter().any(stolen) && !heads(&redacted).iter().any(stolen));
 }
