@@ -50,6 +50,7 @@ mod analyzer;
 mod check;
 mod clause;
 mod cursor;
+mod directory;
 mod error;
 mod forget;
 mod merging;

@@ -10,6 +10,7 @@
 //! quantised lengths. Which entries live is the version's business; what no kept version reaches is removed on request.
 
 use super::analyzer;
+use super::directory::{self, Folder};
 use super::error::LexicalError;
 use super::forget::Purge;
 use super::merging::{ByShare, CLOSING, STEADY};
@@ -23,7 +24,6 @@ use snapshots::Ordinal;
 use std::fs;
 use std::path::Path;
 use std::thread::JoinHandle;
-use tantivy::directory::MmapDirectory;
 use tantivy::index::{IndexMeta, SegmentMeta, SegmentReader};
 use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
 use tantivy::{Index, IndexWriter, TantivyDocument, TantivyError};
@@ -109,15 +109,16 @@ impl LexicalWriter {
     pub fn open_with(dir: &Path, options: WriterOptions) -> Result<Self, LexicalError> {
         let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: Box::new(source) };
         fs::create_dir_all(dir).map_err(|source| failed(source.into()))?;
-        let directory = MmapDirectory::open(dir).map_err(|source| failed(source.into()))?;
-        let (index, fields) = if Index::exists(&directory).map_err(|source| failed(source.into()))? {
+        let folder = Folder::open(dir).map_err(|source| failed(source.into()))?;
+        let (index, fields) = if Index::exists(&folder).map_err(|source| failed(source.into()))? {
             open(dir)?
         } else {
             let (schema, fields) = schema::schema();
-            let index = Index::open_or_create(directory, schema).map_err(failed)?;
+            let index = Index::open_or_create(folder, schema).map_err(failed)?;
             index.tokenizers().register(schema::TOKENIZER, schema::tokenizer());
             (index, fields)
         };
+        directory::forget_list(dir).map_err(|source| failed(source.into()))?;
         let next_ordinal = next_ordinal(dir, &index.load_metas().map_err(failed)?)?;
 
         // One merging thread: with more, merges take the processor from the commit that waits for a reload.
@@ -360,7 +361,8 @@ impl LexicalWriter {
 /// Opens the index in `dir` and checks that it has the fields and the analyzer of this build.
 pub(super) fn open(dir: &Path) -> Result<(Index, Fields), LexicalError> {
     let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: Box::new(source) };
-    let index = Index::open_in_dir(dir).map_err(failed)?;
+    let folder = Folder::open(dir).map_err(|source| failed(source.into()))?;
+    let index = Index::open(folder).map_err(failed)?;
     let (schema, fields) = schema::schema();
     if index.schema() != schema {
         return Err(LexicalError::Schema { path: dir.to_owned() });

@@ -1,0 +1,254 @@
+//! The folder of the index as tantivy uses it, with fewer writes that a commit waits for.
+//!
+//! In: files that tantivy writes, and the list of segments. Out: the same files, durable when the list that names them is.
+//!
+//! ```text
+//!  small files ──► written ────────────────┐
+//!  large files ──► written, made durable   ├──► made durable, all at once ──► the list: beside, durable, renamed
+//! ```
+//!
+//! **Invariant:** what the list of segments names is durable before the list is written. A file that no list names is one that
+//! the next writer removes, however it came to be there.
+//!
+//! tantivy's own directory makes each file durable by itself, one after the other; and it writes a list of all files anew, durably, in
+//! front of each, to know which of them it may remove. Six files made thirteen waits of a commit. Here the list of files is the
+//! folder itself: nobody else puts files there.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use tantivy::Directory;
+use tantivy::directory::error::{DeleteError, LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
+use tantivy::directory::{
+    AntiCallToken, DirectoryLock, FileHandle, Lock, MmapDirectory, TerminatingWrite, WatchCallback, WatchHandle,
+    WritePtr,
+};
+
+/// What tantivy calls its list of files.
+const FILES: &str = ".managed.json";
+/// What the names of files begin with that are being written in a list's place.
+const TEMPORARY: &str = ".tmp";
+/// A larger file is made durable by whoever wrote it, so that no commit waits for what a merge or a first load brings.
+const LARGE_BYTES: u64 = 1 << 20;
+/// So many threads make files durable at the most: as many as a small commit writes.
+const THREADS: usize = 8;
+
+/// The folder of an index.
+#[derive(Clone)]
+pub(super) struct Folder {
+    root: PathBuf,
+    files: MmapDirectory,
+    /// Files that were written to their end and are not durable yet.
+    written: Arc<Mutex<Vec<File>>>,
+}
+
+impl Folder {
+    /// Opens a folder that is there.
+    pub(super) fn open(root: &Path) -> Result<Self, OpenDirectoryError> {
+        Ok(Self { root: root.to_owned(), files: MmapDirectory::open(root)?, written: Arc::default() })
+    }
+
+    /// Makes durable what was written.
+    fn settle(&self) -> io::Result<()> {
+        let written = mem::take(&mut *self.written.lock().unwrap_or_else(PoisonError::into_inner));
+        let sync = |files: &[File]| files.iter().try_for_each(File::sync_data);
+        let mut parts = written.chunks(written.len().div_ceil(THREADS).max(1));
+        let own = parts.next().unwrap_or_default();
+        std::thread::scope(|scope| {
+            let others: Vec<_> =
+                parts.map(|part| std::thread::Builder::new().spawn_scoped(scope, move || sync(part))).collect();
+            let mut synced = sync(own);
+            for other in others {
+                let other = other.and_then(|thread| {
+                    thread
+                        .join()
+                        .unwrap_or_else(|_| Err(io::Error::other("a thread that makes files durable panicked")))
+                });
+                synced = synced.and(other);
+            }
+            synced
+        })
+    }
+
+    /// Lists what tantivy may remove once no list of segments names it.
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(&self.root)? {
+            let entry = entry?;
+            if !entry.file_type()?.is_file() {
+                continue;
+            }
+            let name = entry.file_name();
+            files.extend(name.into_string().ok().filter(|name| !name.starts_with('.') || name.starts_with(TEMPORARY)));
+        }
+        Ok(files)
+    }
+}
+
+impl fmt::Debug for Folder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Folder").field(&self.root).finish()
+    }
+}
+
+impl Directory for Folder {
+    fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
+        self.files.get_file_handle(path)
+    }
+
+    fn delete(&self, path: &Path) -> Result<(), DeleteError> {
+        self.files.delete(path)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
+        self.files.exists(path)
+    }
+
+    fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
+        let file = OpenOptions::new().write(true).create_new(true).open(self.root.join(path));
+        let file = file.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => OpenWriteError::FileAlreadyExists(path.to_owned()),
+            _ => OpenWriteError::wrap_io_error(error, path.to_owned()),
+        })?;
+        Ok(BufWriter::new(Box::new(Written { file: Some(file), bytes: 0, written: self.written.clone() })))
+    }
+
+    fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
+        if path != Path::new(FILES) {
+            return self.files.atomic_read(path);
+        }
+        let listed = self.list().and_then(|files| Ok(serde_json::to_vec(&files)?));
+        listed.map_err(|error| OpenReadError::wrap_io_error(error, path.to_owned()))
+    }
+
+    fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
+        if path == Path::new(FILES) {
+            return Ok(());
+        }
+        self.settle()?;
+        self.files.atomic_write(path, data)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.settle()?;
+        self.files.sync_directory()
+    }
+
+    fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
+        self.files.acquire_lock(lock)
+    }
+
+    fn watch(&self, callback: WatchCallback) -> tantivy::Result<WatchHandle> {
+        self.files.watch(callback)
+    }
+}
+
+/// Removes the list of files of a build that kept one: it is not kept up any more.
+pub(super) fn forget_list(root: &Path) -> io::Result<()> {
+    match std::fs::remove_file(root.join(FILES)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// A file that is being written.
+struct Written {
+    /// Until it is written to its end.
+    file: Option<File>,
+    bytes: u64,
+    written: Arc<Mutex<Vec<File>>>,
+}
+
+impl Written {
+    fn file(&mut self) -> io::Result<&mut File> {
+        self.file.as_mut().ok_or_else(|| io::Error::other("a file is written to behind its end"))
+    }
+}
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file()?.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file()?.flush()
+    }
+}
+
+impl TerminatingWrite for Written {
+    fn terminate_ref(&mut self, _: AntiCallToken) -> io::Result<()> {
+        let Some(file) = self.file.take() else { return Ok(()) };
+        if self.bytes > LARGE_BYTES {
+            return file.sync_data();
+        }
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::lexical::{LexicalReader, LexicalWriter};
+    use snapshots::Ordinal;
+    use std::collections::BTreeSet;
+    use std::fs;
+
+    fn names(root: &Path) -> BTreeSet<String> {
+        fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn what_was_written_is_durable_before_a_list_is_and_large_files_are_at_once() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::open(root.path()).unwrap();
+        let write = |name: &str, bytes: u64| {
+            let mut file = folder.open_write(Path::new(name)).unwrap();
+            file.write_all(&vec![7; bytes as usize]).unwrap();
+            file.terminate().unwrap();
+        };
+        let waiting = || folder.written.lock().unwrap().len();
+        (0..20).for_each(|number| write(&format!("{number}.term"), 100));
+        write("large.term", LARGE_BYTES + 1);
+        assert_eq!(waiting(), 20);
+        folder.atomic_write(Path::new("meta.json"), b"{}").unwrap();
+        assert_eq!(waiting(), 0);
+        write("more.term", 0);
+        folder.clone().sync_directory().unwrap();
+        assert_eq!(waiting(), 0);
+        assert!(matches!(folder.open_write(Path::new("more.term")), Err(OpenWriteError::FileAlreadyExists(_))));
+        assert_eq!(fs::read(root.path().join("19.term")).unwrap(), [7; 100]);
+    }
+
+    #[test]
+    fn what_no_list_names_is_removed_by_the_next_writer_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        let commit = |ordinal: u32| {
+            let mut writer = LexicalWriter::open_or_create(root.path()).unwrap();
+            writer.add(Ordinal::new(ordinal), "fn spawn() {}", "spawn").unwrap();
+            writer.commit(ordinal + 1).unwrap();
+            writer.close().unwrap();
+        };
+        commit(0);
+        let whole = names(root.path());
+        assert!(!whole.contains(FILES), "the folder is the list: {whole:?}");
+        // What a writer that was killed may leave, what a build before this one wrote, and what is none of its business.
+        for name in ["0123456789abcdef0123456789abcdef.term", ".tmpAbCdEf", FILES, ".hidden"] {
+            fs::write(root.path().join(name), "nothing that can be read").unwrap();
+        }
+        fs::create_dir(root.path().join("folder")).unwrap();
+        commit(1);
+        let left: BTreeSet<String> = names(root.path()).difference(&whole).cloned().collect();
+        let own = left.iter().filter(|name| !name.starts_with('.') && *name != "folder").count();
+        assert_eq!(own, 6, "the second segment: {left:?}");
+        let others: Vec<&str> = left.iter().map(String::as_str).filter(|name| name.starts_with('.')).collect();
+        assert_eq!(others, [".hidden"]);
+        assert!(left.contains("folder"));
+        assert_eq!(LexicalReader::open(root.path()).unwrap().searcher().num_docs(), 2);
+    }
+}
