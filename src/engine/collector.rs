@@ -19,6 +19,7 @@ use super::tracker::Stop;
 use crate::config::Config;
 use crate::index::apply::IndexWriter;
 use crate::index::collect::{Progress, Removal, Survey, drop_beside, step, survey};
+use crate::index::priority::let_others_go_first;
 use crate::store::{Asked, Database, Layout, answer, leases, requests};
 use dataflows::rules::Rules;
 use roaring::RoaringBitmap;
@@ -36,8 +37,6 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
 const PATIENCE_WITH_READERS: Duration = Duration::from_secs(10);
 /// How often requests are looked for.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long the threads' priority lets others go first (nice(2)).
-const NICENESS: i32 = 10;
 
 /// Commits that lost their snapshots while the tracker ran, and the right to plan: whoever holds it knows that no snapshot goes.
 #[derive(Clone, Default)]
@@ -344,8 +343,7 @@ fn beside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
 ) -> Result<JoinHandle<Result<T, EngineError>>, EngineError> {
     let work = move || {
-        // Whoever publishes or searches goes first; where the system refuses, they share.
-        let _ = rustix::process::nice(NICENESS);
+        let_others_go_first();
         work()
     };
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|source| EngineError::Thread { source })

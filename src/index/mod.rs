@@ -16,6 +16,7 @@ pub mod collect;
 pub mod copy;
 pub mod lexical;
 mod order;
+pub(crate) mod priority;
 mod reader;
 pub mod vector;
 mod window;

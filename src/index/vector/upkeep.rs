@@ -20,13 +20,12 @@ use super::sealed::{Block, Sealed};
 use super::tiers::{Sizes, Tier, plan};
 use super::writer::{VectorWriter, open_tail};
 use super::{Backend, VectorError, files};
+use crate::index::priority::let_others_go_first;
 use roaring::RoaringBitmap;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the thread's priority lets others go first (nice(2)).
-const NICENESS: i32 = 10;
 /// How long nothing is tried after a failure.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
 /// How often rows may come to a tail while it is sealed beside them, before it is sealed in front of them: commits that follow
@@ -174,8 +173,7 @@ impl VectorWriter {
         run: impl FnOnce() -> Result<Vec<Sealed>, VectorError> + Send + 'static,
     ) -> Result<Tended, VectorError> {
         let thread = std::thread::Builder::new().name("tidemill-vectors".to_owned()).spawn(move || {
-            // Whoever publishes or searches goes first; where the system refuses, they share.
-            let _ = rustix::process::nice(NICENESS);
+            let_others_go_first();
             run()
         });
         let thread = thread.map_err(VectorError::io("start a thread for", &self.directory))?;
