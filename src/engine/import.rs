@@ -90,6 +90,7 @@ pub fn import(layout: &Layout, folder: &Path, name: Option<&str>) -> Result<(Imp
             documents: documents.into_iter().map(|document| (PASSING, document, 1)).collect(),
             work: Work::default(),
             fed: begun,
+            finished: begun,
         };
         (Target { graph_view: PASSING, purpose, begun, diff: Duration::ZERO }, done)
     });

@@ -25,9 +25,11 @@ use std::time::{Duration, Instant};
 
 /// How long nothing is under way before upkeep begins.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long it leaves between two steps at the least, for epochs to begin; and as long as the step took, so that merges behind
-/// it and searches beside it get half of the time.
+/// How long it leaves between two steps at the least, for epochs to begin.
 const PAUSE_WHILE_BUSY: Duration = Duration::from_millis(5);
+/// And it leaves so many times as long as the step took, unless somebody waits for the end of it: of five publishes and searches
+/// that come meanwhile, four meet no step.
+const REST: u32 = 4;
 /// How often it is looked whether a collection is due or asked for, while there is nothing else to do.
 const LOOK: Duration = Duration::from_millis(200);
 /// How often it is looked whether a thread that collects has ended.
@@ -73,6 +75,8 @@ struct OpenState {
     is_silent: bool,
     /// Whether somebody waits for the end of that.
     is_awaited: bool,
+    /// Whether somebody waits until nothing is left to do.
+    is_hurried: bool,
 }
 
 impl Open {
@@ -92,6 +96,12 @@ impl Open {
         (state.is_silent, state.is_awaited) = (false, false);
         drop(state);
         self.changed.notify_all();
+    }
+
+    /// How long upkeep and collecting leave behind a step that took so long.
+    fn pause(&self, took: Duration) -> Duration {
+        let rest = if self.lock().is_hurried { took } else { took.saturating_mul(REST) };
+        rest.max(PAUSE_WHILE_BUSY)
     }
 
     /// Whether nobody wants to publish anything.
@@ -182,10 +192,12 @@ impl Publisher {
     /// Waits until upkeep has nothing more to do, `stop` asks to stop, or the thread has ended.
     pub(super) fn tidy(&self, stop: &Stop) {
         let mut state = self.open.lock();
+        state.is_hurried = true;
         while state.is_untidy && !state.ended && !stop.is_asked() {
             let waited = self.open.changed.wait_timeout(state, PAUSE);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        state.is_hurried = false;
     }
 
     /// Waits until everything announced is published.
@@ -234,7 +246,11 @@ fn next_epoch(
     loop {
         let wait = if open.lock().is_untidy { pause } else { LOOK };
         match finished.recv_timeout(wait) {
-            Ok(done) => return Some(done),
+            Ok(done) => {
+                let waited = done.finished.elapsed().as_secs_f64() * 1000.0;
+                tracing::debug!("an epoch waited {waited:.1} ms for the publishing thread");
+                return Some(done);
+            }
             Err(RecvTimeoutError::Disconnected) => return None,
             // While epochs are under way, what heads hold may be half of what they will.
             Err(RecvTimeoutError::Timeout) if open.lock().epochs > 0 => continue,
@@ -245,7 +261,7 @@ fn next_epoch(
         // Who waits for upkeep waits for this as well.
         open.lock().is_untidy |= turn != Turn::Rests;
         if turn == Turn::Busy {
-            pause = begun.elapsed().max(PAUSE_WHILE_BUSY);
+            pause = open.pause(begun.elapsed());
             continue;
         }
         if !open.lock().is_untidy {
@@ -262,7 +278,7 @@ fn next_epoch(
             Tended::Idle
         });
         match tended {
-            Tended::Busy => pause = took.max(PAUSE_WHILE_BUSY),
+            Tended::Busy => pause = open.pause(took),
             Tended::Idle if turn == Turn::Waits => pause = PAUSE_WHILE_WAITING,
             Tended::Idle => {
                 open.lock().is_untidy = false;

@@ -58,6 +58,8 @@ pub struct EpochDone {
     pub work: Work,
     /// When it was fed.
     pub fed: Instant,
+    /// When all of it had come out of the graph.
+    pub finished: Instant,
 }
 
 /// Why a mill cannot go on.
@@ -227,5 +229,5 @@ fn finish(changes: Vec<(Row, isize)>, epoch: Epoch, work: Work, fed: Instant) ->
             Row::Document(view, document) => documents.push((view, document, change)),
         }
     }
-    EpochDone { epoch, entries, documents, work, fed }
+    EpochDone { epoch, entries, documents, work, fed, finished: Instant::now() }
 }

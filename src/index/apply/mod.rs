@@ -44,7 +44,7 @@ use std::time::Instant;
 
 /// Documents that one step of tending moves at the most: adding them takes no longer than their commit does, and both together
 /// less than a publish may wait.
-const TENDED_AT_ONCE: usize = 48;
+const TENDED_AT_ONCE: usize = 24;
 /// Entries that one transaction of the catalogue takes at the most.
 const TRANSACTION_ROWS: usize = 8192;
 
