@@ -46,6 +46,8 @@ struct Slot {
     /// Whether the file ended in front of its last page when it was first opened.
     was_short: bool,
     open: Mutex<Option<Open>>,
+    /// Whether it is to be let go of as soon as nobody holds it.
+    is_unwanted: AtomicBool,
 }
 
 struct Open {
@@ -87,7 +89,15 @@ impl Mapped {
         let seen = Arc::new(Seen::default());
         let (opened, was_short) = Opened::open(&real, is_writer, seen.clone())?;
         let open = Mutex::new(Some(Open { tables: Tables::new(opened), resident: resident() }));
-        let slot = Arc::new(Slot { folder: real.clone(), is_writer: is_writer.into(), seen, was_short, open });
+        let slot = Slot {
+            folder: real.clone(),
+            is_writer: is_writer.into(),
+            seen,
+            was_short,
+            open,
+            is_unwanted: false.into(),
+        };
+        let slot = Arc::new(slot);
         known.retain(|_, slot| slot.strong_count() > 0);
         known.insert(real, Arc::downgrade(&slot));
         Ok(Self(slot))
@@ -96,6 +106,9 @@ impl Mapped {
     /// Returns the tables, to be held for moments only; opens them where they were let go of.
     pub(super) fn tables(&self) -> Result<Tables, StoreError> {
         let mut open = self.0.lock();
+        if self.0.is_unwanted.load(Ordering::Relaxed) {
+            drop(self.0.take(&mut open, 1));
+        }
         if let Some(open) = &*open {
             return Ok(open.tables.clone());
         }
@@ -111,12 +124,13 @@ impl Mapped {
         self.0.was_short
     }
 
-    /// Lets go of the database where more of files has become resident since it was opened than is worth keeping, unless
-    /// somebody holds it.
+    /// Lets go of the database where more of files has become resident since it was opened than is worth keeping: now, or with the
+    /// next look that finds nobody holding it.
     pub(super) fn let_go_of_much(&self) {
         let most = if self.0.is_writer() { RESIDENT_IN_WRITER } else { RESIDENT_IN_READER };
         let before = self.0.lock().as_ref().map(|open| open.resident);
         if before.is_some_and(|before| resident().saturating_sub(before) > most) {
+            self.0.is_unwanted.store(true, Ordering::Relaxed);
             self.let_go();
         }
     }
@@ -124,7 +138,7 @@ impl Mapped {
     /// Lets go of the database, unless somebody holds it for longer than a moment: whoever does goes on.
     pub(super) fn let_go(&self) {
         let mut open = self.0.lock();
-        self.0.take(&mut open);
+        drop(self.0.take(&mut open, LOOKS));
     }
 
     /// Writes the file anew without its free pages and puts it in the old one's place; returns whether it could: not while somebody
@@ -133,7 +147,7 @@ impl Mapped {
         // Nobody in this process opens it meanwhile.
         let _ = self.tables()?;
         let mut open = self.0.lock();
-        let Some(opened) = self.0.take(&mut open) else { return Ok(false) };
+        let Some(opened) = self.0.take(&mut open, LOOKS) else { return Ok(false) };
         let io = |attempt, path: &Path| {
             let path = path.to_owned();
             move |source| StoreError::Io { attempt, path, source }
@@ -168,15 +182,18 @@ impl Slot {
     }
 
     /// Takes what is open out, to be closed by being dropped; nothing where nothing is, or where somebody goes on holding it.
-    fn take(&self, open: &mut Option<Open>) -> Option<Opened> {
+    fn take(&self, open: &mut Option<Open>, looks: u32) -> Option<Opened> {
         // Nobody takes hold of it while `open` is locked, so it can only become free.
-        for look in 0..LOOKS {
+        for look in 0..looks {
             let Open { tables, resident } = open.take()?;
             match tables.into_opened() {
-                Ok(opened) => return Some(opened),
+                Ok(opened) => {
+                    self.is_unwanted.store(false, Ordering::Relaxed);
+                    return Some(opened);
+                }
                 Err(tables) => *open = Some(Open { tables, resident }),
             }
-            if look + 1 < LOOKS {
+            if look + 1 < looks {
                 std::thread::sleep(BETWEEN_LOOKS);
             }
         }
@@ -234,6 +251,20 @@ mod tests {
         mapped.let_go();
         std::fs::remove_dir_all(layout.memo()).unwrap();
         assert!(catalogue.receipt(Epoch::new(8)).is_err(), "a database that is gone is an error, and no panic");
+    }
+
+    #[test]
+    fn what_was_to_be_let_go_of_while_it_was_held_is_let_go_of_with_a_later_look() {
+        let (_folder, _layout, database) = database();
+        let mapped = &database.mapped;
+        let held = mapped.tables().unwrap();
+        mapped.0.is_unwanted.store(true, super::Ordering::Relaxed);
+        let _ = mapped.tables().unwrap();
+        assert!(mapped.0.is_unwanted.load(super::Ordering::Relaxed), "somebody holds it");
+        drop(held);
+        let _ = mapped.tables().unwrap();
+        assert!(!mapped.0.is_unwanted.load(super::Ordering::Relaxed), "it was closed, and opened again");
+        assert!(mapped.is_open());
     }
 
     #[test]
