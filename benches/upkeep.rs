@@ -119,6 +119,7 @@ fn upkeep(origin: &Repository, folder: &Path, living: usize) {
     let commits = small_commits(&path, 2 * COMMITS + 1);
     let (first, commits) = commits.split_first().expect("commits were made");
     let (log, asked) = (folder.join("log"), questions(&path, DRAWN));
+    let mut alone = ask(&data, &asked, |asked| asked == 2 * DRAWN);
     repository.move_head(first);
     // So that no publish waits for what the loads wrote.
     assert!(Command::new("sync").status().is_ok_and(|status| status.success()), "the disk can be waited for");
@@ -143,8 +144,8 @@ fn upkeep(origin: &Repository, folder: &Path, living: usize) {
     row(&format!("from the ref to the line, {COMMITS} commits beside upkeep against as many behind it"), figure);
     let figure = format!("{} against {}", latency(&mut waits), latency(&mut later_waits));
     row(WAITED, figure);
-    let figure = format!("{} against {}", latency(&mut searches), latency(&mut quiet));
-    row("hybrid search meanwhile, against behind it", figure);
+    let figure = format!("{}; {} against {}", latency(&mut alone), latency(&mut searches), latency(&mut quiet));
+    row("hybrid search of that store with nobody else at work; meanwhile, against behind it", figure);
 }
 
 /// Returns what commits and searches take while both come.
@@ -157,18 +158,7 @@ fn met(
 ) -> (Vec<f64>, Vec<f64>) {
     let ends = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let searches = scope.spawn(|| {
-            let mut searcher = Searcher::open(&Layout::new(data)).expect("the store can be read");
-            let mut times = Vec::new();
-            for question in asked.iter().cycle().take_while(|_| !ends.load(Relaxed)) {
-                // As a server does; one that never looks again would hold what is dropped.
-                searcher.refresh().expect("the store can be read");
-                let answer = searcher.search(&Request::new(question)).expect("the question can be answered");
-                times.push(answer.took.as_secs_f64() * 1000.0);
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            times
-        });
+        let searches = scope.spawn(|| ask(data, asked, |_| ends.load(Relaxed)));
         let publishes = commits.iter().map(|commit| {
             std::thread::sleep(Duration::from_millis(150));
             let written = repository.move_head(commit);
@@ -179,6 +169,23 @@ fn met(
         ends.store(true, Relaxed);
         (publishes, searches.join().expect("searches go on"))
     })
+}
+
+/// Asks a question every 20 ms until that is enough, by how many were asked; returns what each took.
+fn ask(data: &Path, questions: &[String], is_enough: impl Fn(usize) -> bool) -> Vec<f64> {
+    let mut searcher = Searcher::open(&Layout::new(data)).expect("the store can be read");
+    let mut times = Vec::new();
+    for question in questions.iter().cycle() {
+        if is_enough(times.len()) {
+            break;
+        }
+        // As a server does; one that never looks again would hold what is dropped.
+        searcher.refresh().expect("the store can be read");
+        let answer = searcher.search(&Request::new(question)).expect("the question can be answered");
+        times.push(answer.took.as_secs_f64() * 1000.0);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    times
 }
 
 /// Returns the waits of the last commits.

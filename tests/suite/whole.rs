@@ -1,7 +1,11 @@
-//! *Incremental equals rebuilt*, with whole binaries on a real history: that of this project.
+//! *Incremental equals rebuilt*, with whole binaries on a real history: that of this project, or of any repository.
 //!
 //! One store follows the last commits one by one; others know one of these commits only. What they dump, and what they
-//! rank, must be the same. Without a repository around the sources (as in a released archive) there is nothing to do.
+//! rank, must be the same, to the last bit of each score. Without a repository around the sources (as in a released archive) there is
+//! nothing to do.
+//!
+//! `TIDEMILL_WHOLE_REPO=/path/to/engine.git` follows the last `TIDEMILL_WHOLE_COMMITS` (500) commits of that repository as well, and
+//! rebuilds at every `TIDEMILL_WHOLE_EVERY` (25)th of them: some minutes.
 
 use crate::support::Program;
 use serde_json::Value;
@@ -26,13 +30,16 @@ fn dump(program: &Program, at: &str) -> Vec<Value> {
     lines
 }
 
-fn answers(program: &Program, at: &str) -> Vec<Value> {
+/// Returns the hits of each question by words, by vectors and by both, of the whole version and under a filter.
+fn answers(program: &Program, at: &str, questions: &[&str]) -> Vec<Value> {
     let mut hits = Vec::new();
-    for question in ["how is a version digested", "merge vector segments", "TODO", "bitmap of live ordinals"] {
+    for question in questions {
         for mode in ["bm25", "vector", "hybrid"] {
-            let answer =
-                program.json(&["search", question, "--json", "-k", "20", "--at", at, "--mode", mode]).remove(0);
-            hits.extend(answer["hits"].as_array().unwrap().clone());
+            for filter in [&[][..], &["--where", "path:*s*"]] {
+                let search = ["search", question, "--json", "-k", "20", "--at", at, "--mode", mode];
+                let answer = program.json(&[&search[..], filter].concat()).remove(0);
+                hits.extend(answer["hits"].as_array().unwrap().clone());
+            }
         }
     }
     for hit in &mut hits {
@@ -41,30 +48,59 @@ fn answers(program: &Program, at: &str) -> Vec<Value> {
     hits
 }
 
-#[test]
-fn a_store_that_followed_this_projects_history_equals_stores_built_at_its_commits() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+/// Follows the last commits of the repository at `origin`, and rebuilds every so-manieth of them; fails where anything differs.
+fn follow_and_rebuild(origin: &Path, backfill: usize, every: usize, questions: &[&str]) {
     let clone = Program::new();
     let bare = clone.folder().join("project.git");
-    let bare_path = bare.to_str().unwrap();
-    if git(root, &["clone", "-q", "--bare", "--no-hardlinks", ".", bare_path]).is_none() {
+    let (origin, bare_path) = (origin.to_str().unwrap(), bare.to_str().unwrap());
+    if git(clone.folder(), &["clone", "-q", "--bare", "--no-hardlinks", origin, bare_path]).is_none() {
         return;
     }
     let Some(commits) = git(&bare, &["rev-list", "--first-parent", "HEAD"]) else { return };
-    let commits: Vec<&str> = commits.lines().take(BACKFILL + 1).collect();
+    let commits: Vec<&str> = commits.lines().take(backfill + 1).collect();
     git(&bare, &["update-ref", "--no-deref", "HEAD", commits[0]]).unwrap();
     let followed = Program::new();
     let backfill = (commits.len() - 1).to_string();
     let track = ["track", bare_path, "--once", "--json", "--ref", "HEAD", "--name", "project"];
     let lines = followed.json(&[&track[..], &["--backfill", &backfill]].concat());
     assert_eq!(lines.len(), commits.len() + 1);
-    for commit in commits.iter().step_by(EVERY) {
+    for commit in commits.iter().step_by(every) {
         git(&bare, &["update-ref", "--no-deref", "HEAD", commit]).unwrap();
         let fresh = Program::new();
         let alone = fresh.json(&track).remove(0);
         let line = lines.iter().find(|line| line["commit"] == **commit).unwrap();
         assert_eq!((&line["digest"], &line["live_entries"]), (&alone["digest"], &alone["live_entries"]), "{commit}");
         assert_eq!(dump(&followed, commit), dump(&fresh, commit), "{commit}");
-        assert_eq!(answers(&followed, commit), answers(&fresh, commit), "{commit}");
+        let [found, expected] = [&followed, &fresh].map(|program| answers(program, commit, questions));
+        assert!(found.len() > questions.len(), "the questions find something");
+        assert_eq!(found, expected, "{commit}");
+        println!("{commit}: {} entries and {} hits are equal", line["live_entries"], found.len());
     }
+}
+
+#[test]
+fn a_store_that_followed_this_projects_history_equals_stores_built_at_its_commits() {
+    let questions = ["how is a version digested", "merge vector segments", "TODO", "bitmap of live ordinals"];
+    follow_and_rebuild(Path::new(env!("CARGO_MANIFEST_DIR")), BACKFILL, EVERY, &questions);
+}
+
+#[test]
+fn a_store_that_followed_an_engines_history_equals_stores_built_at_its_commits() {
+    let Some(origin) = std::env::var_os("TIDEMILL_WHOLE_REPO") else { return };
+    let number = |name: &str, usual| std::env::var(name).map_or(usual, |number| number.parse().unwrap());
+    let (commits, every) = (number("TIDEMILL_WHOLE_COMMITS", 500), number("TIDEMILL_WHOLE_EVERY", 25));
+    // Words and identifiers, phrases, the name of an item, what every and what hardly any entry holds.
+    let questions = [
+        "spawn camera",
+        "how are systems ordered",
+        "\"render graph\"",
+        "World::spawn",
+        "fn",
+        "TODO",
+        "the",
+        "\"the world\" shader",
+        "despawn_recursive",
+        "mesh vertex attribute",
+    ];
+    follow_and_rebuild(Path::new(&origin), commits, every, &questions);
 }
