@@ -21,6 +21,7 @@ mod collector;
 mod contents;
 mod directory;
 mod error;
+mod feeding;
 mod fetching;
 mod follow;
 mod git;

@@ -8,10 +8,10 @@
 //!
 //! Neighbours mostly share path and place, so each of these is looked up once in a row.
 
-use super::catalogue::EntryRecord;
 use super::packing::{
     PackedDocument, PackedEntry, PackedOutcome, Place, head_and_place, pack_document, unpack_document, unpack_entry,
 };
+use super::records::EntryRecord;
 use super::tables::Opened;
 use super::texts::TextHashes;
 use super::{CodecError, StoreError, codec};

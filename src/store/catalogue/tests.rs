@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::packing::cases;
 use crate::store::{Columns, Database, Layout};
-use dataflows::data::{ChunkKind, ChunkingId, ContentId, Fingerprint, Outcome, SkipReason, StageName, TextHash};
+use dataflows::data::{ChunkKind, ChunkingId, ContentId, Entry, Fingerprint, Outcome, SkipReason, StageName, TextHash};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
