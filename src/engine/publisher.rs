@@ -257,6 +257,8 @@ fn next_epoch(
             Err(RecvTimeoutError::Timeout) => {}
         }
         let begun = Instant::now();
+        // Upkeep and collecting look at rows all over the file.
+        writer.let_go_of_much();
         let turn = collect(writer, collector, open);
         // Who waits for upkeep waits for this as well.
         open.lock().is_untidy |= turn != Turn::Rests;
