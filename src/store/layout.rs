@@ -35,7 +35,9 @@ impl Layout {
         if self.format_file().exists() {
             return self.check_for_writer();
         }
-        for folder in [self.root.clone(), self.memo(), self.lexical(), self.vectors(), self.versions()] {
+        // That of leases too: a reader of a full disk can still put a file into it.
+        let parts = [self.memo(), self.lexical(), self.vectors(), self.versions(), self.leases()];
+        for folder in [self.root.clone()].into_iter().chain(parts) {
             fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
         }
         self.put_format()

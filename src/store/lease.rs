@@ -17,7 +17,7 @@
 use super::layout::io;
 use super::{Layout, StoreError};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,14 +66,18 @@ impl Lease {
         Err(io("lock", &folder)(std::io::ErrorKind::WouldBlock.into()))
     }
 
-    /// Says how many bytes of the log the reader has read: it looks at nothing that was dropped before that byte.
+    /// Says how many bytes of the log the reader has read: it looks at nothing that was dropped before that byte. On a full disk, or where
+    /// it fails, the lease holds what it held before, or everything.
     ///
     /// # Errors
-    /// Where the file cannot be written; the lease holds what it held before, or everything.
+    /// Where the file cannot be written for another reason.
     pub fn renew(&mut self, log_bytes: u64) -> Result<(), StoreError> {
         let text = format!("{log_bytes:020} {log_bytes:020}\n");
-        let written = self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.write_all(text.as_bytes()));
-        written.map_err(io("write", &self.path))
+        match self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.write_all(text.as_bytes())) {
+            // A reader goes on where a writer cannot: what stands there holds more than is needed.
+            Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => Ok(()),
+            written => written.map_err(io("write", &self.path)),
+        }
     }
 }
 
