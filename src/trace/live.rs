@@ -119,7 +119,7 @@ impl LiveRecorder {
         live.settle();
     }
 
-    /// Ends the trace with what was published.
+    /// Ends the trace with what was published; without that there is no trace.
     ///
     /// # Errors
     /// Where something could not be written, now or before.
@@ -127,6 +127,8 @@ impl LiveRecorder {
         let mut live = self.live();
         match (live.failure.take(), live.recorder.take()) {
             (Some(failure), _) => Err(failure),
+            // Nothing was ever published, as where the source is none.
+            (None, Some(recorder)) if recorder.epochs() == 0 => recorder.discard().map(|()| None),
             (None, Some(recorder)) => recorder.finish().map(Some),
             (None, None) => Ok(None),
         }
@@ -156,5 +158,57 @@ impl Live {
             tracing::error!("{failure}; nothing more is recorded");
             self.failure = Some(failure);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Trace;
+    use dataflows::data::{FileState, Fingerprint};
+
+    fn about() -> About {
+        let fingerprint = Fingerprint::default().to_bytes();
+        About {
+            source: String::new(),
+            range: "live".to_owned(),
+            fingerprint,
+            model: fingerprint,
+            rules: String::new(),
+            redacted: false,
+            corpus: [0; 32],
+        }
+    }
+
+    /// Records a commit of one file that cannot be read, and returns whether its digest stands in the trace.
+    fn has_digest(redactor: Option<Redactor>) -> bool {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tmtrace");
+        let recorder = LiveRecorder::begin(&path, about(), Arc::new(Rules::built_in()), redactor).unwrap();
+        let commit = CommitId::from_bytes([7; 20]);
+        let after = Some(FileState { content: ContentId::from_bytes([1; 20]), mode: FileMode::Regular });
+        let changes = [FileChange { path: "src/lost.rs".into(), before: None, after }];
+        let view = Some("main".to_owned());
+        let step = TraceStep::Commit { view, passes: false, commit, parent: None, time: 0, digest: None };
+        recorder.announce(step, &changes, &|_, _| Err("it is not there".to_owned()));
+        recorder.published(commit, Digest::default());
+        recorder.finish().unwrap().unwrap();
+        let epoch = Trace::open(&path).unwrap().epoch(0).unwrap();
+        epoch.digest().is_some()
+    }
+
+    #[test]
+    fn what_could_not_be_read_leaves_no_doubt_where_digests_follow_from_what_is_written() {
+        assert!(!has_digest(None), "the graph may have read it");
+        assert!(has_digest(Some(Redactor::new([3; 32]))));
+    }
+
+    #[test]
+    fn where_nothing_was_published_no_file_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tmtrace");
+        let recorder = LiveRecorder::begin(&path, about(), Arc::new(Rules::built_in()), None).unwrap();
+        assert!(recorder.finish().unwrap().is_none());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

@@ -89,20 +89,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes an epoch whose contents were told; `is_sure` says whether a digest can be true of it. Whoever reads the file beside this
-    /// process finds it then.
+    /// Takes an epoch whose contents were told; `is_sure` says whether the digest that comes with it can be true of what is written. Whoever
+    /// reads the file beside this process finds it then.
     pub(super) fn epoch(&mut self, epoch: EpochRecord, is_sure: bool) -> Result<(), TraceError> {
         let mut epoch = self.renamed(epoch);
-        if let Some((bound, _)) = &mut self.reckoned {
-            let least = bound.take(&epoch);
-            if let TraceStep::Commit { digest, .. } = &mut epoch.step {
-                *digest = least.digest;
-            }
-        }
-        if let TraceStep::Commit { digest, .. } = &mut epoch.step
-            && !is_sure
-        {
-            *digest = None;
+        let reckoned = self.reckoned.as_mut().map(|(bound, _)| bound.take(&epoch).digest);
+        if let TraceStep::Commit { digest, .. } = &mut epoch.step {
+            *digest = reckoned.unwrap_or_else(|| digest.filter(|_| is_sure));
         }
         self.writer.epoch(&epoch)?;
         self.writer.flush()?;
@@ -110,6 +103,12 @@ impl Recorder {
             recorded.clear();
         }
         Ok(())
+    }
+
+    /// Removes what was written.
+    pub(super) fn discard(self) -> Result<(), TraceError> {
+        let partial = self.writer.partial();
+        std::fs::remove_file(partial).map_err(TraceError::io("remove", partial))
     }
 
     /// Ends the trace and gives the file its name.

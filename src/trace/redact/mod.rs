@@ -10,7 +10,7 @@
 //! ```
 //!
 //! **Invariant:** two words have two pseudonyms, none of them a word that stays. What stays is public: the keywords and names
-//! in `words`, endings of files, single letters, numbers of up to two digits, punctuation and layout. Contents
+//! in `words`, endings of files, single letters and numbers of up to two digits that are no longer token, punctuation and layout. Contents
 //! that are no text are replaced by as many bytes of nothing; ids, commits and the names of source and view are hashed
 //! or replaced too.
 //!
@@ -32,6 +32,8 @@ use words::{is_kept, kept_ending};
 const ATTEMPTS: u32 = 64;
 /// Numbers of more digits than these are replaced.
 const KEPT_DIGITS: usize = 2;
+/// Letters and short numbers that stand by themselves stay, unless so many characters of them are one token.
+const SCATTERED: usize = 4;
 
 /// Replaces words; the same word always by the same pseudonym.
 pub struct Redactor {
@@ -176,6 +178,9 @@ impl Redactor {
             return self.number(token, out);
         }
         let characters: Vec<char> = token.chars().collect();
+        if is_scattered(&characters) {
+            return self.scattered(&characters, token, out);
+        }
         let mut at = 0;
         while at < characters.len() {
             let end = part_end(&characters, at);
@@ -218,6 +223,19 @@ impl Redactor {
             out.push_str(ending);
         } else {
             self.token(ending, out);
+        }
+    }
+
+    /// Replaces a token that is no word part for part: letters by letters, digits by digits.
+    fn scattered(&mut self, characters: &[char], token: &str, out: &mut String) {
+        let pseudonym = self.pseudonym(&token.to_lowercase(), characters.len());
+        for (c, letter) in characters.iter().zip(pseudonym.chars()) {
+            out.push(match c {
+                '_' => '_',
+                c if c.is_numeric() => char::from(b'0' + letter as u8 % 10),
+                c if c.is_uppercase() => letter.to_ascii_uppercase(),
+                _ => letter,
+            });
         }
     }
 
@@ -282,6 +300,21 @@ impl Redactor {
     fn hash(&self, what: &[u8], bytes: &[u8]) -> [u8; 32] {
         *blake3::Hasher::new_keyed(&self.key).update(what).update(bytes).finalize().as_bytes()
     }
+}
+
+/// Whether a token of some length consists of single letters and short numbers alone, which would all stay: a key, a hash, letters
+/// with something in between.
+fn is_scattered(characters: &[char]) -> bool {
+    let mut at = 0;
+    while at < characters.len() {
+        let end = part_end(characters, at);
+        let most = if characters[at].is_numeric() { KEPT_DIGITS } else { 1 };
+        if end - at > most || !(characters[at] == '_' || characters[at].is_ascii_alphanumeric()) {
+            return false;
+        }
+        at = end;
+    }
+    characters.iter().filter(|c| **c != '_').count() >= SCATTERED
 }
 
 /// Returns where the part of an identifier that begins at `at` ends: `Http` · `Server` · `_` · `2`; an ideograph is a part.

@@ -107,3 +107,21 @@ fn no_two_views_have_one_name_where_numbers_come_out_alike() {
     assert_eq!(redacted.len(), names.len());
     assert_eq!(redactor.name(&names[7]), redactor.name(&names[7]));
 }
+
+#[test]
+fn keys_and_hashes_do_not_stay_though_each_of_their_parts_would() {
+    let mut redactor = redactor();
+    for key in ["k9J7s2F1q8Z3x5C6v4B0", "d4e5f6a7b8c9d0e1f2", "a1b2c3", "s_e_c_r_e_t", "aBcD", "x1Y2"] {
+        let redacted = redactor.text(key);
+        assert_ne!(redacted, key);
+        let shape = |text: &str| -> Vec<(bool, bool, bool)> {
+            text.chars().map(|c| (c.is_numeric(), c.is_uppercase(), c == '_')).collect()
+        };
+        assert_eq!(shape(&redacted), shape(key), "{redacted}");
+        assert_eq!(redactor.text(key), redacted);
+    }
+    // What is short, or stands apart, stays.
+    for kept in ["x1", "p2p", "a + b", "12-34", "i = 7"] {
+        assert_eq!(redactor.text(kept), kept);
+    }
+}
