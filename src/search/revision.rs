@@ -388,7 +388,7 @@ impl Look<'_> {
         }
         let near = if near.is_empty() { String::new() } else { format!("the nearest are {}; ", near.join(" and ")) };
         let number = backfill.map_or_else(|| commit.to_string(), |number| number.to_string());
-        format!("{near}`tidemill track --backfill {number}` makes it")
+        format!("{near}`tidemill track PATH --backfill {number}` makes it")
     }
 }
 
