@@ -84,7 +84,7 @@ fn disturb(world: &World, store: &Path, fault: Fault, arguments: &[&str], settle
     };
     let places = fault.places(arguments, &Path::new(STORE).join("versions/versions.log"), &copied);
     let mut ended = 0;
-    for place in places.iter().step_by(stride()) {
+    for place in places.iter().step_by(stride(places.len())) {
         let folder = copied();
         let layout = Layout::new(folder.path().join(STORE));
         let output = fault.run(place, arguments, folder.path());
@@ -99,7 +99,11 @@ fn disturb(world: &World, store: &Path, fault: Fault, arguments: &[&str], settle
         settled(&layout, &context);
         world.is_sound(&layout, &context);
     }
-    eprintln!("{fault:?}: {} places, of which every {}th was tried; {ended} runs ended there", places.len(), stride());
+    eprintln!(
+        "{fault:?}: {} places, of which every {}th was tried; {ended} runs ended there",
+        places.len(),
+        stride(places.len())
+    );
     ended
 }
 

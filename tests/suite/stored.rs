@@ -212,7 +212,7 @@ fn a_store_of_format_2_may_be_killed_or_find_the_disk_full_while_it_is_brought_t
     for fault in [Fault::Killed, Fault::DiskFull] {
         let places = fault.places(&arguments, Path::new("store/versions/versions.log"), &of_format_2);
         // What comes behind is what any start writes, which `crashes` looks at.
-        for place in places.iter().take(40).step_by(stride().div_ceil(2)) {
+        for place in places.iter().take(40).step_by(stride(places.len()).div_ceil(2)) {
             let folder = of_format_2();
             let output = fault.run(place, &arguments, folder.path());
             let context = format!("{fault:?} at {place:?}: {}", String::from_utf8_lossy(&output.stderr));
