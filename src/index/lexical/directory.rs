@@ -17,7 +17,6 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tantivy::Directory;
@@ -51,13 +50,13 @@ impl Folder {
         Ok(Self { root: root.to_owned(), files: MmapDirectory::open(root)?, written: Arc::default() })
     }
 
-    /// Makes durable what was written.
+    /// Makes durable what was written. Whoever asks beside another waits for it, and what failed is tried again.
     fn settle(&self) -> io::Result<()> {
-        let written = mem::take(&mut *self.written.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let sync = |files: &[File]| files.iter().try_for_each(File::sync_data);
         let mut parts = written.chunks(written.len().div_ceil(THREADS).max(1));
         let own = parts.next().unwrap_or_default();
-        std::thread::scope(|scope| {
+        let synced = std::thread::scope(|scope| {
             let others: Vec<_> =
                 parts.map(|part| std::thread::Builder::new().spawn_scoped(scope, move || sync(part))).collect();
             let mut synced = sync(own);
@@ -70,7 +69,11 @@ impl Folder {
                 synced = synced.and(other);
             }
             synced
-        })
+        });
+        if synced.is_ok() {
+            written.clear();
+        }
+        synced
     }
 
     /// Lists what tantivy may remove once no list of segments names it.
@@ -146,12 +149,9 @@ impl Directory for Folder {
     }
 }
 
-/// Removes the list of files of a build that kept one: it is not kept up any more.
-pub(super) fn forget_list(root: &Path) -> io::Result<()> {
-    match std::fs::remove_file(root.join(FILES)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+/// Removes the list of files of a build that kept one. It is a wish: nobody here reads it.
+pub(super) fn forget_list(root: &Path) {
+    let _ = std::fs::remove_file(root.join(FILES));
 }
 
 /// A file that is being written.

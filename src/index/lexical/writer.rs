@@ -118,7 +118,7 @@ impl LexicalWriter {
             index.tokenizers().register(schema::TOKENIZER, schema::tokenizer());
             (index, fields)
         };
-        directory::forget_list(dir).map_err(|source| failed(source.into()))?;
+        directory::forget_list(dir);
         let next_ordinal = next_ordinal(dir, &index.load_metas().map_err(failed)?)?;
 
         // One merging thread: with more, merges take the processor from the commit that waits for a reload.
