@@ -14,6 +14,7 @@
 //! entry that is written, lie in a dozen places of a large file. A thousand questions, or a first load, would make all of it
 //! resident, for nothing (`docs/decisions/0022-letting-go.md`).
 
+use super::layout::io;
 use super::seen::Seen;
 use super::tables::{Opened, Tables};
 use super::{StoreError, WriteTransaction};
@@ -72,11 +73,7 @@ impl Mapping {
 impl Mapped {
     /// Opens the database in `folder`; a writer makes what is missing.
     pub(super) fn open(folder: &Path, is_writer: bool) -> Result<Self, StoreError> {
-        let real = folder.canonicalize().map_err(|source| StoreError::Io {
-            attempt: "open the database in",
-            path: folder.to_owned(),
-            source,
-        })?;
+        let real = folder.canonicalize().map_err(io("open the database in", folder))?;
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slot) = known.get(&real).and_then(Weak::upgrade) {
             let mapped = Self(slot);
@@ -148,10 +145,6 @@ impl Mapped {
         let _ = self.tables()?;
         let mut open = self.0.lock();
         let Some(opened) = self.0.take(&mut open, LOOKS) else { return Ok(false) };
-        let io = |attempt, path: &Path| {
-            let path = path.to_owned();
-            move |source| StoreError::Io { attempt, path, source }
-        };
         let folder = &self.0.folder;
         let (file, copy) = (folder.join("data.mdb"), folder.join("data.mdb.new"));
         match std::fs::remove_file(&copy) {

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) struct Recorder {
     writer: TraceWriter,
     redactor: Option<Redactor>,
-    /// What contents are called in the trace.
+    /// What contents are called in the trace, where that is not what the source calls them.
     named: FxHashMap<ContentId, ContentId>,
     /// Finds digests, where nobody knows them.
     reckoned: Option<(Bound, Recorded)>,
@@ -68,7 +68,7 @@ impl Recorder {
 
     /// Returns whether a content was told already.
     pub(super) fn has(&self, content: ContentId) -> bool {
-        self.named.contains_key(&content)
+        self.named.contains_key(&content) || self.writer.has(content)
     }
 
     /// Returns how many epochs were told.
@@ -82,7 +82,9 @@ impl Recorder {
             Some(redactor) => redactor.content(content, stored),
             None => (content, stored),
         };
-        self.named.insert(content, name);
+        if self.redactor.is_some() {
+            self.named.insert(content, name);
+        }
         if let (Some(at), Some((_, recorded))) = (self.writer.content(name, &stored)?, &self.reckoned) {
             recorded.put(name, stored, at);
         }
