@@ -125,7 +125,9 @@ pub fn collect(layout: &Layout, config: &Config, go_on: &mut dyn FnMut() -> bool
     lexical.close().map_err(ApplyError::from)?;
     let (_, free) = measure(layout, &database)?;
     drop((memo, archive, vectors));
-    let database = if collection.collected.is_complete && go_on() { shrink(layout, database, free)? } else { database };
+    if collection.collected.is_complete && go_on() {
+        shrink(layout, &database, free)?;
+    }
     let collection = collection.measured(&before, &measure(layout, &database)?);
     if collection.collected.is_complete {
         collection.note(&database)?;
@@ -156,13 +158,13 @@ pub(super) fn drop_and_collect(
 }
 
 /// Writes the database's file anew, if that is worth it and nobody reads.
-fn shrink(layout: &Layout, database: Database, free: u64) -> Result<Database, EngineError> {
-    if free < database.disk_bytes()? / WORTH_WRITING_ANEW {
-        return Ok(database);
+fn shrink(layout: &Layout, database: &Database, free: u64) -> Result<(), EngineError> {
+    if free >= database.disk_bytes()? / WORTH_WRITING_ANEW
+        && let Some(gate) = Gate::shut(layout)?
+    {
+        database.compact(&gate)?;
     }
-    let Some(gate) = Gate::shut(layout)? else { return Ok(database) };
-    database.compact(&gate)?;
-    Ok(database)
+    Ok(())
 }
 
 /// Returns the versions that the settings do not keep.

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long it leaves between two steps at the least, for epochs to begin.
 const PAUSE_WHILE_BUSY: Duration = Duration::from_millis(5);
-/// And it leaves so many times as long as the step took, unless somebody waits for the end of it: of five publishes and searches
+/// And upkeep leaves so many times as long as its step took, unless somebody waits for the end of it: of five publishes and searches
 /// that come meanwhile, four meet no step.
 const REST: u32 = 4;
 /// How often it is looked whether a collection is due or asked for, while there is nothing else to do.
@@ -98,7 +98,7 @@ impl Open {
         self.changed.notify_all();
     }
 
-    /// How long upkeep and collecting leave behind a step that took so long.
+    /// How long upkeep leaves behind a step that took so long.
     fn pause(&self, took: Duration) -> Duration {
         let rest = if self.lock().is_hurried { took } else { took.saturating_mul(REST) };
         rest.max(PAUSE_WHILE_BUSY)
@@ -263,7 +263,8 @@ fn next_epoch(
         // Who waits for upkeep waits for this as well.
         open.lock().is_untidy |= turn != Turn::Rests;
         if turn == Turn::Busy {
-            pause = open.pause(begun.elapsed());
+            // Steps of a few milliseconds, and `snapshots gc` waits for the last.
+            pause = begun.elapsed().max(PAUSE_WHILE_BUSY);
             continue;
         }
         if !open.lock().is_untidy {
