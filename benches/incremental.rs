@@ -6,6 +6,9 @@
 //! of three: `load`, `live`, or `backfill`, which measures the growth. Without a repository a small
 //! generated one is used: a smoke test whose figures mean nothing.
 //!
+//! `TIDEMILL_BENCH_BESIDE=/path/to/another/tidemill` compares the program with another one: each follows a clone of its own, and they
+//! get the same commits by turns, so that a machine that becomes slower meets both.
+//!
 //! The figures are of whole processes, from the outside: the program is started as a user starts it. Latency runs from
 //! the moment the ref is renamed into place to the moment the flushed line of the epoch is read.
 
@@ -15,12 +18,14 @@ use std::path::Path;
 use std::time::Duration;
 use support::program::{Live, run, track};
 use support::questions::QUESTIONS;
-use support::{Machine, Repository, median, percentile, row};
+use support::{Machine, Repository, median, milliseconds, percentile, row};
 use tidemill::search::{Mode, Request, Searcher};
 use tidemill::store::{Database, Layout};
 
 /// Commits that arrive one by one while the tracker is live.
 const LIVE_COMMITS: usize = 20;
+/// Pairs of trackers, where two programs are compared.
+const PAIRS: usize = 8;
 /// How often each question is asked.
 const ROUNDS: usize = 20;
 
@@ -32,6 +37,9 @@ fn main() {
     let repository = Repository::for_bench(folder.path());
     println!("{}", Machine::describe(&repository));
     println!("\n| what | figure |\n|---|---|");
+    if let Some(other) = std::env::var_os("TIDEMILL_BENCH_BESIDE") {
+        return beside(&repository, folder.path(), Path::new(&other));
+    }
     let only = std::env::var("TIDEMILL_BENCH_ONLY").ok();
     let parts: [Part; 3] = [("load", first_load), ("live", live), ("backfill", backfill)];
     for (name, measure) in parts {
@@ -106,6 +114,74 @@ fn live(repository: &Repository, folder: &Path) {
         "resident memory while live, in the process that did the first load",
         format!("{now:.0} MB ({anonymous:.0} MB of it anonymous; peak {peak:.0} MB)"),
     );
+}
+
+/// Lets two programs follow a clone each, and get the same commits by turns; again and again with new stores, since what a process
+/// takes depends on the memory that it happened to get, by more than most changes do.
+fn beside(repository: &Repository, folder: &Path, other: &Path) {
+    let programs = [Path::new(env!("CARGO_BIN_EXE_tidemill")), other];
+    let mut latencies = [Vec::new(), Vec::new()];
+    let (mut processor, mut ratios) = ([0.0; 2], Vec::new());
+    for pair in 0..PAIRS {
+        // Each is started first every other time, and gets the first commit.
+        let order = if pair % 2 == 0 { [0, 1] } else { [1, 0] };
+        let of_pair = by_turns(repository, &folder.join(pair.to_string()), order.map(|at| programs[at]));
+        let mut medians = [0.0; 2];
+        for (at, (mut times, seconds)) in order.into_iter().zip(of_pair) {
+            medians[at] = median(&mut times);
+            processor[at] += seconds;
+            latencies[at].extend(times);
+        }
+        ratios.push(medians[0] / medians[1]);
+    }
+    for (at, name) in ["this program", "the other"].into_iter().enumerate() {
+        let times = &mut latencies[at];
+        let figure = format!(
+            "p50 {:.1} ms, p90 {:.1} ms; {:.0} ms of processor time each",
+            percentile(times, 0.50),
+            percentile(times, 0.90),
+            processor[at] * 1000.0 / times.len() as f64
+        );
+        row(
+            &format!("from the ref to the flushed line, {LIVE_COMMITS} commits in each of {PAIRS} pairs, {name}"),
+            figure,
+        );
+    }
+    let each: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
+    row("this program by the other: of each pair the ratio of p50; their median", {
+        format!("{}; {:.2}", each.join(", "), median(&mut ratios))
+    });
+}
+
+/// Returns the milliseconds of each commit and the seconds of processor time that two programs took, in the order in which they are
+/// started.
+fn by_turns(repository: &Repository, folder: &Path, programs: [&Path; 2]) -> [(Vec<f64>, f64); 2] {
+    let commits = repository.first_parents(LIVE_COMMITS + 1);
+    let (start, arriving) = commits.split_first().expect("the repository has commits");
+    let mut places = [0, 1];
+    let mut followed = places.map(|place| {
+        let folder = folder.join(place.to_string());
+        std::fs::create_dir_all(&folder).expect("the folder can be written");
+        let clone = Repository::for_bench(&folder);
+        clone.move_head(start);
+        let mut live = Live::start_program(programs[place], &clone, &folder.join("store"));
+        live.next();
+        (clone, live, Vec::new(), 0.0)
+    });
+    std::thread::sleep(Duration::from_secs(2));
+    for commit in arriving {
+        for place in places {
+            let (clone, live, times, processor) = &mut followed[place];
+            let before = live.processor_seconds();
+            let written = clone.move_head(commit);
+            while live.next()["commit"].as_str() != Some(commit.as_str()) {}
+            times.push(milliseconds(written));
+            std::thread::sleep(Duration::from_millis(300));
+            *processor += live.processor_seconds() - before;
+        }
+        places.rotate_left(1);
+    }
+    followed.map(|(_, _, times, processor)| (times, processor))
 }
 
 fn backfill(repository: &Repository, folder: &Path) {

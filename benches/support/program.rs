@@ -13,7 +13,11 @@ use std::time::Instant;
 
 /// Returns the command that tracks a repository.
 pub(crate) fn track(repository: &Repository, data: &Path, flags: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tidemill"));
+    track_by(Path::new(env!("CARGO_BIN_EXE_tidemill")), repository, data, flags)
+}
+
+fn track_by(program: &Path, repository: &Repository, data: &Path, flags: &[&str]) -> Command {
+    let mut command = Command::new(program);
     command.arg("track").arg(repository.path()).arg("--data").arg(data).arg("--json").args(flags);
     command.stdout(Stdio::piped()).stderr(Stdio::inherit());
     command
@@ -39,6 +43,11 @@ impl Live {
     /// Starts a tracker.
     pub(crate) fn start(repository: &Repository, data: &Path) -> Self {
         Self::spawn(track(repository, data, &[]))
+    }
+
+    /// Starts a tracker of another program.
+    pub(crate) fn start_program(program: &Path, repository: &Repository, data: &Path) -> Self {
+        Self::spawn(track_by(program, repository, data, &[]))
     }
 
     /// Starts a tracker that writes what its publishing thread does to a file.
