@@ -17,18 +17,17 @@ use super::collect::{Collection, cleaned_of, measure, sweeps_cleaned, versions_t
 use super::retention::name_of_settings;
 use super::tracker::Stop;
 use crate::config::Config;
+use crate::index::Urgency;
 use crate::index::apply::IndexWriter;
+use crate::index::background::Background;
 use crate::index::collect::{Progress, Removal, Survey, drop_beside, step, survey};
-use crate::index::priority::let_others_go_first;
 use crate::store::{Asked, Database, Layout, answer, leases, requests};
 use dataflows::rules::Rules;
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 use snapshots::{Archive, Bitmaps, CommitId, SourceId};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long after a failure it is not tried again, but where somebody asks.
@@ -92,16 +91,15 @@ struct Settings {
     layout: Layout,
     config: Config,
     rules: Arc<Rules>,
-    given_up: AtomicBool,
 }
 
 enum Stage {
     Rests,
-    Choosing(JoinHandle<Result<RoaringBitmap, EngineError>>),
+    Choosing(Background<Result<RoaringBitmap, EngineError>>),
     Dropping(RoaringBitmap),
     /// The log has so many bytes; until then it is waited that all readers have read them.
     Telling(u64, Instant),
-    Surveying(JoinHandle<Result<Option<Survey>, EngineError>>),
+    Surveying(Background<Result<Option<Survey>, EngineError>>),
     Removing(Box<Removal>),
 }
 
@@ -124,7 +122,7 @@ impl Collector {
     ) -> Result<Self, EngineError> {
         let last = database.last_collection()?.map(|last| last.time);
         let settings_name = name_of_settings(&config);
-        let settings = Arc::new(Settings { layout, config, rules, given_up: AtomicBool::new(false) });
+        let settings = Arc::new(Settings { layout, config, rules });
         let report = Report { begun: Instant::now(), before: Default::default(), dropped: 0, readers: 0 };
         Ok(Self {
             settings,
@@ -245,11 +243,11 @@ impl Collector {
     /// Begins to choose what is dropped.
     fn choose(&self) -> Result<Stage, EngineError> {
         let (settings, database) = (self.settings.clone(), self.database.clone());
-        let thread = beside("tidemill-choose", move || {
+        let thread = Background::begin("tidemill-choose", Urgency::Awaited, move |_| {
             let archive = Archive::open_reader(&settings.layout.versions())?;
             versions_to_drop(&archive, &database, &settings.config)
-        })?;
-        Ok(Stage::Choosing(thread))
+        });
+        Ok(Stage::Choosing(thread.map_err(|source| EngineError::Thread { source })?))
     }
 
     /// Drops versions, unless a plan is being made or fed; returns the bytes of the log then.
@@ -273,15 +271,15 @@ impl Collector {
     /// Begins to look for what nothing needs, once the drops are durable: a reader that is not seen now will read of them.
     fn survey(&self, graph: Bitmaps) -> Result<Stage, EngineError> {
         let (settings, database) = (self.settings.clone(), self.database.clone());
-        let thread = beside("tidemill-survey", move || {
-            let Settings { layout, rules, given_up, .. } = &*settings;
+        let thread = Background::begin("tidemill-survey", Urgency::Awaited, move |unwanted| {
+            let Settings { layout, rules, .. } = &*settings;
             let archive = Archive::open_reader(&layout.versions())?;
             let cleaned = cleaned_of(rules);
             let cleaned_of = sweeps_cleaned(rules, archive.kept(), &cleaned);
-            let mut go_on = || !given_up.load(Ordering::Relaxed);
+            let mut go_on = || !unwanted.is_set();
             Ok(survey(layout, &database, &archive, &graph, cleaned_of, &mut go_on)?)
-        })?;
-        Ok(Stage::Surveying(thread))
+        });
+        Ok(Stage::Surveying(thread.map_err(|source| EngineError::Thread { source })?))
     }
 
     /// Notes, tells and answers what the collection came to.
@@ -315,42 +313,13 @@ impl Collector {
             tell(&self.settings.layout, &asked, outcome);
         }
         self.is_due = false;
-        self.give_up();
-    }
-
-    /// Waits for a thread that works, which is not wanted any more.
-    fn give_up(&mut self) {
-        self.settings.given_up.store(true, Ordering::Relaxed);
-        match std::mem::replace(&mut self.stage, Stage::Rests) {
-            Stage::Choosing(thread) => drop(thread.join()),
-            Stage::Surveying(thread) => drop(thread.join()),
-            Stage::Rests | Stage::Dropping(_) | Stage::Telling(..) | Stage::Removing(_) => {}
-        }
-        self.settings.given_up.store(false, Ordering::Relaxed);
+        // A thread that works is not wanted any more, and waited for.
+        self.stage = Stage::Rests;
     }
 }
 
-impl Drop for Collector {
-    /// The threads have the database open.
-    fn drop(&mut self) {
-        self.give_up();
-    }
-}
-
-/// Starts a thread that lets others go first.
-fn beside<T: Send + 'static>(
-    name: &str,
-    work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
-) -> Result<JoinHandle<Result<T, EngineError>>, EngineError> {
-    let work = move || {
-        let_others_go_first();
-        work()
-    };
-    std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|source| EngineError::Thread { source })
-}
-
-fn ended<T>(thread: JoinHandle<Result<T, EngineError>>) -> Result<T, EngineError> {
-    thread.join().unwrap_or(Err(EngineError::CollectorPanicked))
+fn ended<T>(thread: Background<Result<T, EngineError>>) -> Result<T, EngineError> {
+    thread.end().unwrap_or(Err(EngineError::CollectorPanicked))
 }
 
 /// Answers a request; whoever does not get it takes the lock when the tracker ends.

@@ -15,7 +15,7 @@ use super::collector::{Collector, Turn};
 use super::tracker::Stop;
 use super::transient::Transient;
 use crate::index::apply::{ApplyError, IndexWriter, Published, Target};
-use crate::index::vector::Tended;
+use crate::index::{Tended, Urgency};
 use dataflows::data::{ContentId, DocumentPath, View};
 use dataflows::run::EpochDone;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -23,16 +23,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long nothing is under way before upkeep begins.
+/// How long nothing is under way before a collection goes on.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long it leaves between two steps at the least, for epochs to begin.
+/// How long nothing was published before upkeep begins: what its threads do is felt by a commit that comes meanwhile, and commits come
+/// in bursts.
+const CALM: Duration = Duration::from_secs(2);
+/// And for how long it is put off at the most, where commits never stop.
+const PUT_OFF: Duration = Duration::from_secs(300);
+/// How long a step leaves behind itself at the least, for epochs to begin.
 const PAUSE_WHILE_BUSY: Duration = Duration::from_millis(5);
-/// And upkeep leaves so many times as long as its step took, unless somebody waits for the end of it: of five publishes and searches
-/// that come meanwhile, four meet no step.
-const REST: u32 = 4;
 /// How often it is looked whether a collection is due or asked for, while there is nothing else to do.
 const LOOK: Duration = Duration::from_millis(200);
-/// How often it is looked whether a thread that collects has ended.
+/// How often it is looked whether a thread of upkeep or of a collection has ended.
 const PAUSE_WHILE_WAITING: Duration = Duration::from_millis(20);
 /// How long upkeep waits after a failure.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
@@ -96,12 +98,6 @@ impl Open {
         (state.is_silent, state.is_awaited) = (false, false);
         drop(state);
         self.changed.notify_all();
-    }
-
-    /// How long upkeep leaves behind a step that took so long.
-    fn pause(&self, took: Duration) -> Duration {
-        let rest = if self.lock().is_hurried { took } else { took.saturating_mul(REST) };
-        rest.max(PAUSE_WHILE_BUSY)
     }
 
     /// Whether nobody wants to publish anything.
@@ -233,6 +229,29 @@ fn collect(writer: &mut IndexWriter, collector: &mut Collector, open: &Open) -> 
     turn
 }
 
+/// When upkeep may begin.
+struct Patience {
+    published: Instant,
+    /// Since when it has something to do.
+    untidy: Option<Instant>,
+    /// After a failure: nothing is tried before.
+    not_before: Instant,
+}
+
+impl Patience {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self { published: now, untidy: Some(now), not_before: now }
+    }
+
+    /// Returns how long upkeep has to wait; not at all where somebody waits for the end of it.
+    fn left(&self, is_hurried: bool) -> Duration {
+        let calm = if is_hurried { self.published } else { self.published + CALM };
+        let latest = self.untidy.map_or(calm, |untidy| calm.min(untidy + PUT_OFF));
+        latest.max(self.not_before).saturating_duration_since(Instant::now())
+    }
+}
+
 /// Waits for the next finished epoch, with steps of upkeep and of collecting while none is under way; returns nothing when no
 /// more will come.
 fn next_epoch(
@@ -240,12 +259,11 @@ fn next_epoch(
     collector: &mut Collector,
     finished: &Receiver<EpochDone>,
     open: &Open,
-    not_before: &mut Instant,
+    patience: &mut Patience,
 ) -> Option<EpochDone> {
     let mut pause = PAUSE;
     loop {
-        let wait = if open.lock().is_untidy { pause } else { LOOK };
-        match finished.recv_timeout(wait) {
+        match finished.recv_timeout(pause) {
             Ok(done) => {
                 let waited = done.finished.elapsed().as_secs_f64() * 1000.0;
                 tracing::debug!("an epoch waited {waited:.1} ms for the publishing thread");
@@ -267,28 +285,43 @@ fn next_epoch(
             pause = begun.elapsed().max(PAUSE_WHILE_BUSY);
             continue;
         }
-        if !open.lock().is_untidy {
+        let (is_untidy, is_hurried) = {
+            let open = open.lock();
+            (open.is_untidy, open.is_hurried)
+        };
+        pause = if turn == Turn::Waits { PAUSE_WHILE_WAITING } else { LOOK };
+        let left = patience.left(is_hurried);
+        if !is_untidy || !left.is_zero() {
+            if is_untidy {
+                pause = pause.min(left);
+            }
             continue;
         }
-        let begun = Instant::now();
-        let is_quiet = || open.is_quiet();
-        let tended = if begun < *not_before { Ok(Tended::Idle) } else { writer.tend(&is_quiet) };
-        let took = begun.elapsed();
-        tracing::debug!("a step of upkeep took {:.1} ms", took.as_secs_f64() * 1000.0);
-        let tended = tended.unwrap_or_else(|error| {
-            tracing::warn!("upkeep waits a minute: {error}");
-            *not_before = Instant::now() + PAUSE_AFTER_FAILURE;
-            Tended::Idle
-        });
-        match tended {
-            Tended::Busy => pause = open.pause(took),
-            Tended::Idle if turn == Turn::Waits => pause = PAUSE_WHILE_WAITING,
+        let urgency = if is_hurried { Urgency::Awaited } else { Urgency::CanWait };
+        match tend(writer, urgency, open, patience) {
+            Tended::Busy => pause = PAUSE_WHILE_BUSY,
+            Tended::Waits => pause = PAUSE_WHILE_WAITING,
+            Tended::Idle if turn == Turn::Waits => {}
             Tended::Idle => {
+                tracing::debug!("upkeep has nothing left to do");
+                patience.untidy = None;
                 open.lock().is_untidy = false;
                 open.changed.notify_all();
             }
         }
     }
+}
+
+/// Takes a step of upkeep.
+fn tend(writer: &mut IndexWriter, urgency: Urgency, open: &Open, patience: &mut Patience) -> Tended {
+    let begun = Instant::now();
+    let tended = writer.tend(urgency, &|| open.is_quiet());
+    tracing::debug!("a step of upkeep took {:.1} ms", begun.elapsed().as_secs_f64() * 1000.0);
+    tended.unwrap_or_else(|error| {
+        tracing::warn!("upkeep waits a minute: {error}");
+        patience.not_before = Instant::now() + PAUSE_AFTER_FAILURE;
+        Tended::Idle
+    })
 }
 
 fn publish_all(
@@ -301,8 +334,8 @@ fn publish_all(
     max_batch: usize,
 ) -> Result<(), ApplyError> {
     // Either end closes when the tracker stops; what is under way then was not promised to anybody.
-    let mut tend_from = Instant::now();
-    while let Some(done) = next_epoch(&mut writer, &mut collector, finished, open, &mut tend_from) {
+    let mut patience = Patience::new();
+    while let Some(done) = next_epoch(&mut writer, &mut collector, finished, open, &mut patience) {
         let (mut batch, mut changes) = (Vec::new(), 0);
         let mut next = Some(done);
         while let Some(done) = next.take() {
@@ -321,6 +354,8 @@ fn publish_all(
         let all_published = writer.publish(batch)?;
         all_published.iter().for_each(&mut on_published);
         writer.let_go_of_much();
+        patience.published = Instant::now();
+        patience.untidy.get_or_insert(patience.published);
         {
             let mut open = open.lock();
             open.is_untidy |= !all_published.is_empty();
@@ -337,6 +372,19 @@ fn publish_all(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn upkeep_waits_for_calm_but_not_for_ever_and_not_where_somebody_waits() {
+        let now = Instant::now();
+        let patience =
+            |untidy: Duration, not_before| Patience { published: now, untidy: Some(now - untidy), not_before };
+        let calm = patience(Duration::from_secs(1), now);
+        assert!((Duration::from_secs(1)..=CALM).contains(&calm.left(false)));
+        assert_eq!(calm.left(true), Duration::ZERO);
+        assert_eq!(patience(PUT_OFF, now).left(false), Duration::ZERO);
+        let failed = patience(PUT_OFF, now + PAUSE_AFTER_FAILURE);
+        assert!(failed.left(false).min(failed.left(true)) > PAUSE_AFTER_FAILURE / 2);
+    }
 
     #[test]
     fn an_epoch_is_announced_behind_a_step_that_removes_and_ends_it() {

@@ -12,15 +12,16 @@
 
 pub mod apply;
 pub mod audit;
+pub(crate) mod background;
 pub mod collect;
 pub mod copy;
 pub mod lexical;
 mod order;
-pub(crate) mod priority;
 mod reader;
 pub mod vector;
 mod window;
 
+pub use background::{Tended, Urgency};
 pub use order::{TieOrder, TopK};
 pub use reader::{IndexReader, IndexView, ReaderError};
 

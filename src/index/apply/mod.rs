@@ -28,8 +28,9 @@ pub use error::ApplyError;
 pub use heal::{check_log, heal};
 pub use target::{CommitTarget, Published, Purpose, Target};
 
+use super::background::{Tended, Urgency};
 use super::lexical::LexicalWriter;
-use super::vector::{Tended, VectorWriter};
+use super::vector::VectorWriter;
 use crate::store::{Catalogue, Database, EntryRecord, Flush, Mapping, StoreMemo, WriteTransaction};
 use dataflows::data::{Document, Entry, EntryId, Fingerprint, View};
 use dataflows::embed::Vector;
@@ -42,9 +43,6 @@ use rustc_hash::FxHashMap;
 use snapshots::{Archive, Bitmaps, Ordinal, OrdinalCounter, SourceId, VersionId, ViewId};
 use std::time::Instant;
 
-/// Documents that one step of tending moves at the most: adding them takes no longer than their commit does, and both together
-/// less than a publish may wait.
-const TENDED_AT_ONCE: usize = 24;
 /// Entries that one transaction of the catalogue takes at the most.
 const TRANSACTION_ROWS: usize = 8192;
 
@@ -59,6 +57,8 @@ pub struct IndexWriter {
     next_entry: OrdinalCounter,
     next_document: OrdinalCounter,
     heads: FxHashMap<View, Head>,
+    /// The entries alive in some head, until the next publish.
+    hot: Option<RoaringBitmap>,
     /// Of heads whose step is under way: what its parts so far have brought.
     parts: FxHashMap<View, Parts>,
     sources: FxHashMap<SourceId, String>,
@@ -128,6 +128,7 @@ impl IndexWriter {
             next_entry: OrdinalCounter::resume(next_entry),
             next_document: OrdinalCounter::resume(next_document),
             heads: FxHashMap::default(),
+            hot: None,
             parts: FxHashMap::default(),
             sources: FxHashMap::default(),
             views: FxHashMap::default(),
@@ -144,31 +145,28 @@ impl IndexWriter {
 
     /// Takes one short step of what keeps searches quick and can wait: what is alive in a head is kept apart from what only the
     /// past holds, and many vectors are dealt out to lists. No answer changes, of any version. What takes long is left to
-    /// threads, and a step ends early where `go_on` says no.
+    /// threads of that urgency, and a step ends early where `go_on` says no.
     ///
     /// # Errors
-    /// Where the lexical index fails, or lacks the text of an entry: nothing more can be published then, and the next start goes
-    /// on from what was durable.
-    pub fn tend(&mut self, go_on: &dyn Fn() -> bool) -> Result<Tended, ApplyError> {
+    /// Where the lexical index fails: if a commit does, nothing more can be published then, and the next start goes on from what was
+    /// durable.
+    pub fn tend(&mut self, urgency: Urgency, go_on: &dyn Fn() -> bool) -> Result<Tended, ApplyError> {
         // Until heads are restored, and while a step is written in parts, what they hold would look dead.
         if self.heads.is_empty() || !self.parts.is_empty() {
             return Ok(Tended::Idle);
         }
-        let hot = self.heads.values().fold(RoaringBitmap::new(), |hot, head| hot | &head.alive.entries);
-        let vectors = self.vectors.tend(&hot).unwrap_or_else(|error| {
+        let heads = &self.heads;
+        let join = || heads.values().fold(RoaringBitmap::new(), |hot, head| hot | &head.alive.entries);
+        let hot = self.hot.get_or_insert_with(join);
+        let vectors = self.vectors.tend(hot, urgency).unwrap_or_else(|error| {
             tracing::warn!("vectors are searched as they lie, and tended again in a minute: {error}");
             Tended::Idle
         });
         if !go_on() {
             return Ok(Tended::Busy);
         }
-        let (catalogue, memo) = (&self.catalogue, &self.memo);
-        let texts = |ordinal| {
-            let (record, card) = catalogue.entry_with_card(ordinal).ok()?;
-            Some((memo.text(record.entry.text)?, card.searched_name().into_owned()))
-        };
-        let lexical = self.lexical.relocate(&hot, TENDED_AT_ONCE, &texts, go_on)?;
-        Ok(if lexical.goes_on { Tended::Busy } else { vectors })
+        self.lexical.let_large_merges_wait(false);
+        Ok(vectors.and(self.lexical.tend(hot, urgency, go_on)?.tended))
     }
 
     /// Lets go of the database's file where much of it has become resident, and nobody holds it.
@@ -208,7 +206,7 @@ impl IndexWriter {
     /// # Errors
     /// Where a merge fails; what was published stays.
     pub fn close(mut self) -> Result<(), ApplyError> {
-        self.vectors.finish_upkeep()?;
+        self.vectors.give_up_upkeep();
         Ok(self.lexical.close()?)
     }
 
@@ -218,6 +216,8 @@ impl IndexWriter {
     /// # Errors
     /// Where something cannot be written; nothing of the batch is visible then, and the next start heals what it left.
     pub fn publish(&mut self, epochs: Vec<(Target, EpochDone)>) -> Result<Vec<Published>, ApplyError> {
+        self.lexical.let_large_merges_wait(true);
+        self.hot = None;
         let (mut published, mut group) = (Vec::new(), Vec::with_capacity(epochs.len()));
         for (target, done) in epochs {
             if matches!(target.purpose, Purpose::Part) {

@@ -8,9 +8,9 @@
 //! of the database only while nothing is in the graph; whoever feeds it waits for the end of such a step.
 
 use super::{CleanedOf, Removal};
+use crate::index::Tended;
 use crate::index::apply::{ApplyError, Beside, IndexWriter};
 use crate::index::lexical::Forgotten;
-use crate::index::vector::Tended;
 use crate::store::{Database, Portion};
 use roaring::RoaringBitmap;
 use snapshots::{Archive, CommitId, Record, SourceId, VersionId};
@@ -103,7 +103,7 @@ pub fn step(
     let tended = vectors.forget(&dead)?;
     removal.collected.vectors += before - vectors.held().len();
     Ok(match tended {
-        Tended::Busy => Progress::Waits,
+        Tended::Busy | Tended::Waits => Progress::Waits,
         Tended::Idle => {
             removal.collected.is_complete = true;
             Progress::Done

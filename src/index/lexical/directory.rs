@@ -14,6 +14,8 @@
 //! front of each, to know which of them it may remove. Six files made thirteen waits of a commit. Here the list of files is the
 //! folder itself: nobody else puts files there.
 
+use crate::index::background::{Unwanted, Urgency, let_others_go_first};
+use std::cell::Cell;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -30,6 +32,8 @@ use tantivy::directory::{
 const FILES: &str = ".managed.json";
 /// What the names of files begin with that are being written in a list's place.
 const TEMPORARY: &str = ".tmp";
+/// What the names of tantivy's threads begin with that merge.
+const MERGING: &str = "merge_thread";
 /// A larger file is made durable by whoever wrote it, so that no commit waits for what a merge or a first load brings.
 const LARGE_BYTES: u64 = 1 << 20;
 /// So many threads make files durable at the most: as many as a small commit writes.
@@ -42,12 +46,29 @@ pub(super) struct Folder {
     files: MmapDirectory,
     /// Files that were written to their end and are not durable yet.
     written: Arc<Mutex<Vec<File>>>,
+    /// Nothing more is written once it is set.
+    unwanted: Unwanted,
 }
 
 impl Folder {
     /// Opens a folder that is there.
     pub(super) fn open(root: &Path) -> Result<Self, OpenDirectoryError> {
-        Ok(Self { root: root.to_owned(), files: MmapDirectory::open(root)?, written: Arc::default() })
+        Self::open_for(root, Unwanted::default())
+    }
+
+    /// Opens a folder that is there for work that may be given up: whoever writes fails then.
+    pub(super) fn open_for(root: &Path, unwanted: Unwanted) -> Result<Self, OpenDirectoryError> {
+        Ok(Self { root: root.to_owned(), files: MmapDirectory::open(root)?, written: Arc::default(), unwanted })
+    }
+
+    /// Returns where the folder is.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Lets whoever writes fail from now on.
+    pub(super) fn give_up(&self) {
+        self.unwanted.set();
     }
 
     /// Makes durable what was written. Whoever asks beside another waits for it, and what failed is tried again.
@@ -111,12 +132,14 @@ impl Directory for Folder {
     }
 
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
+        let_merges_wait();
         let file = OpenOptions::new().write(true).create_new(true).open(self.root.join(path));
         let file = file.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => OpenWriteError::FileAlreadyExists(path.to_owned()),
             _ => OpenWriteError::wrap_io_error(error, path.to_owned()),
         })?;
-        Ok(BufWriter::new(Box::new(Written { file: Some(file), bytes: 0, written: self.written.clone() })))
+        let (written, unwanted) = (self.written.clone(), self.unwanted.clone());
+        Ok(BufWriter::new(Box::new(Written { file: Some(file), bytes: 0, written, unwanted })))
     }
 
     fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
@@ -131,6 +154,7 @@ impl Directory for Folder {
         if path == Path::new(FILES) {
             return Ok(());
         }
+        check_wanted(&self.unwanted)?;
         self.settle()?;
         self.files.atomic_write(path, data)
     }
@@ -154,12 +178,29 @@ pub(super) fn forget_list(root: &Path) {
     let _ = std::fs::remove_file(root.join(FILES));
 }
 
+fn check_wanted(unwanted: &Unwanted) -> io::Result<()> {
+    if unwanted.is_set() { Err(io::Error::other("nobody waits for this file any more")) } else { Ok(()) }
+}
+
+thread_local! {
+    static IS_LOW: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lowers the priority of the thread that calls, if it merges: tantivy starts such threads, and they write their files here.
+fn let_merges_wait() {
+    let thread = std::thread::current();
+    if thread.name().is_some_and(|name| name.starts_with(MERGING)) && !IS_LOW.replace(true) {
+        let_others_go_first(Urgency::CanWait);
+    }
+}
+
 /// A file that is being written.
 struct Written {
     /// Until it is written to its end.
     file: Option<File>,
     bytes: u64,
     written: Arc<Mutex<Vec<File>>>,
+    unwanted: Unwanted,
 }
 
 impl Written {
@@ -170,6 +211,7 @@ impl Written {
 
 impl Write for Written {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        check_wanted(&self.unwanted)?;
         let written = self.file()?.write(bytes)?;
         self.bytes += written as u64;
         Ok(written)

@@ -52,12 +52,6 @@ pub enum LexicalError {
         /// Why.
         source: Box<TantivyError>,
     },
-    /// An entry could not be moved to another segment.
-    #[error("cannot move entry {} of the lexical index: its text is missing; verify the store", ordinal.get())]
-    Text {
-        /// The entry.
-        ordinal: Ordinal,
-    },
     /// What was added could not be made durable.
     #[error("cannot commit the lexical index")]
     Commit(#[source] Box<TantivyError>),

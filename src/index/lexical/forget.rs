@@ -1,29 +1,31 @@
-//! Documents that no version needs any more, removed in short steps between commits.
+//! Documents that no version needs any more, removed, and segments written anew without them.
 //!
-//! In: the entries that must stay. Out: a segment without the others, and in the end none that holds removed documents.
+//! In: the entries that must stay. Out: no segment that holds others, and in the end none that holds removed documents.
 //!
 //! ```text
-//!  forget ── a segment holds others? ──► removed from it, committed            one segment a step
-//!  forget ── no more of them? ─────────► from now on whatever holds removed documents is merged, by tantivy's thread
-//!  forget ── merged? ──────────────────► merged as before
+//!  forget ── a segment holds others? ───────────► removed from it, committed            one segment a step
+//!  forget ── none, but some removed documents? ─► thread: what stays is copied into one segment, taken over when it is there
 //! ```
 //!
 //! **Invariant:** a step costs one commit and one look at the ordinals of one segment; what large segments hold is read by a
-//! thread, and merges go on beside commits and searches.
+//! thread, and copies are made beside commits and searches.
 
 use super::LexicalError;
-use super::temperature::{Move, Next};
+use super::merging::MAX_DOCUMENTS;
+use super::temperature::{self, Documents, Next};
 use super::writer::LexicalWriter;
+use crate::index::background::Urgency;
 use roaring::RoaringBitmap;
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::time::{Duration, Instant};
+use rustc_hash::FxHashMap;
 use tantivy::TantivyError;
-use tantivy::index::SegmentId;
+use tantivy::index::{SegmentId, SegmentMeta};
 
 /// Documents that one step removes at the most: a fraction of a million takes milliseconds.
 const AT_ONCE: usize = 100_000;
-/// After so long nobody waits for merges any more: something keeps them from ending, and the next collection tries again.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// Documents of one copy that nobody waits for who publishes: all that a segment may have.
+const COPIED_AT_ONCE: usize = MAX_DOCUMENTS as usize;
+/// So often a copy may come to nothing before that is left to the next collection.
+const MOST_IN_VAIN: u32 = 16;
 
 /// What a step of forgetting came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,12 +38,6 @@ pub enum Forgotten {
     All,
 }
 
-/// Segments that held removed documents when nothing more was to be removed.
-pub(super) struct Purge {
-    segments: FxHashSet<SegmentId>,
-    begun: Instant,
-}
-
 impl LexicalWriter {
     /// Takes one short step of removing the documents of the entries below `below` that are not `needed`, and of giving back
     /// their space. Nothing may be added that is not committed yet.
@@ -49,59 +45,78 @@ impl LexicalWriter {
     /// # Errors
     /// [`LexicalError::Commit`]: nothing was removed; open the writer again. And where a segment cannot be read.
     pub fn forget(&mut self, needed: &RoaringBitmap, below: u32) -> Result<Forgotten, LexicalError> {
-        let failed = |source: TantivyError| LexicalError::Load(Box::new(source));
-        if !self.take_read()? {
+        self.leave_upkeep();
+        if !self.take_read()? || self.is_copying() {
             return Ok(Forgotten::Later);
         }
-        let index = self.writer.index().clone();
-        let segments = index.searchable_segment_metas().map_err(failed)?;
+        if self.is_copied() {
+            // What somebody has copied meanwhile, for whatever reason.
+            let moved = self.take_copy()?;
+            self.upkeep.in_vain = if moved > 0 { 0 } else { self.upkeep.in_vain + 1 };
+            return Ok(Forgotten::Later);
+        }
+        let (index, segments) = (self.writer.index().clone(), self.segments()?);
         match self.temperature.superfluous(needed, below, &index, &segments, AT_ONCE)? {
             Next::Read(unknown) => {
-                self.begin_to_read(unknown)?;
+                self.begin_to_read(unknown, Urgency::Awaited)?;
                 Ok(Forgotten::Later)
             }
-            Next::Move(Move { from, entries, documents }) => {
+            Next::Take(documents) => {
                 self.sweep()?;
-                self.remove_from(&segments, from, &entries, documents)?;
+                let entries = documents.1.clone();
+                self.remove_from(segments.iter().map(SegmentMeta::id), &[documents])?;
                 self.temperature.left(&entries, None);
                 self.commit(self.next_ordinal())?;
                 Ok(Forgotten::Some(entries.len()))
             }
             Next::Rest => {
-                let Some(Purge { segments: old, begun }) = &self.purge else {
-                    let old: FxHashSet<SegmentId> =
-                        segments.iter().filter(|segment| segment.has_deletes()).map(|segment| segment.id()).collect();
-                    if old.is_empty() {
-                        return Ok(Forgotten::All);
-                    }
-                    self.purge = Some(Purge { segments: old, begun: Instant::now() });
-                    self.hold_merges(false);
-                    // The policy is asked when a commit or a merge ends.
-                    self.commit(self.next_ordinal())?;
-                    return Ok(Forgotten::Later);
-                };
-                if segments.iter().any(|segment| old.contains(&segment.id())) && begun.elapsed() < PATIENCE {
-                    return Ok(Forgotten::Later);
+                let sources = self.temperature.to_purge(&index, &segments, super::upkeep::COPIED_AT_ONCE);
+                if sources.is_empty() || self.upkeep.in_vain > MOST_IN_VAIN {
+                    self.temperature.let_go();
+                    self.upkeep.in_vain = 0;
+                    return Ok(Forgotten::All);
                 }
-                self.purge = None;
-                self.hold_merges(false);
-                Ok(Forgotten::All)
+                self.begin_to_copy(sources, Urgency::Awaited)?;
+                Ok(Forgotten::Later)
             }
         }
     }
 
-    /// Removes entries from one segment, of which these are the documents.
+    /// Writes every segment anew that holds removed documents, small ones together, and waits for it; `go_on` is asked in
+    /// between. Searchers that are open keep the old files.
+    ///
+    /// # Errors
+    /// Where a segment cannot be read or written: it stays as it was. [`LexicalError::Commit`]: open the writer again.
+    pub fn compact(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<(), LexicalError> {
+        let failed = |source: TantivyError| LexicalError::Merge(Box::new(source));
+        let index = self.writer.index().clone();
+        while go_on() {
+            let segments = self.segments()?;
+            let unknown = self.temperature.unknown(&index, &segments)?;
+            self.temperature.learn(temperature::read(&index, &unknown)?);
+            let sources = self.temperature.to_purge(&index, &segments, COPIED_AT_ONCE);
+            if sources.is_empty() || self.copy_now(sources)? == 0 {
+                break;
+            }
+        }
+        self.writer.garbage_collect_files().wait().map_err(failed)?;
+        Ok(())
+    }
+
+    /// Removes documents from the segments that they are in, with the next commit; no others of these `segments` are looked at.
     pub(super) fn remove_from(
         &self,
-        segments: &[tantivy::index::SegmentMeta],
-        from: SegmentId,
-        entries: &RoaringBitmap,
-        documents: Vec<tantivy::DocId>,
+        segments: impl Iterator<Item = SegmentId>,
+        documents: &[Documents],
     ) -> Result<(), LexicalError> {
         // An entry is in one segment. That may be merged meanwhile, into one that is not listed here.
-        let mut known: FxHashMap<_, _> = segments.iter().map(|segment| (segment.id(), Vec::new())).collect();
-        known.insert(from, documents);
-        let query = super::removal::documents_of(entries.clone(), known);
+        let mut known: FxHashMap<_, _> = segments.map(|segment| (segment, Vec::new())).collect();
+        let mut all = RoaringBitmap::new();
+        for (segment, entries, documents) in documents {
+            known.insert(*segment, documents.clone());
+            all |= entries;
+        }
+        let query = super::removal::documents_of(all, known);
         self.writer.delete_query(Box::new(query)).map_err(|source| LexicalError::Commit(Box::new(source)))?;
         Ok(())
     }

@@ -35,10 +35,19 @@ pub(super) struct ByShare {
 
 /// Segments of more documents are not merged further: such a merge takes minutes and saves a search little.
 pub(super) const MAX_DOCUMENTS: u32 = 1_000_000;
+/// Segments of more documents wait until no commits come.
+const MAX_SMALL: u32 = if cfg!(test) { 64 } else { 8192 };
 /// While commits come.
 pub(super) const STEADY: ByShare = ByShare { fewest: 8, factor: 8, max_documents: MAX_DOCUMENTS };
 /// When a writer that has seen commits come is closed: what is left over is put together where that takes seconds.
 pub(super) const CLOSING: ByShare = ByShare { fewest: 2, factor: 32, max_documents: 100_000 };
+
+impl ByShare {
+    /// Returns the policy for small segments only: such merges take a fraction of a second.
+    pub(super) const fn small(self) -> Self {
+        Self { max_documents: MAX_SMALL, ..self }
+    }
+}
 
 impl MergePolicy for ByShare {
     fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {

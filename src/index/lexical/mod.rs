@@ -62,6 +62,7 @@ mod schema;
 mod search;
 mod statistics;
 mod temperature;
+mod upkeep;
 mod writer;
 
 pub use alive::OrdinalMaps;
@@ -74,7 +75,8 @@ pub use reader::LexicalReader;
 pub use schema::{TEXT_FIELDS, count_tokens};
 pub use search::LexicalView;
 pub use statistics::LiveStatistics;
-pub use writer::{LexicalWriter, Relocated, TextsOf, WriterOptions};
+pub use upkeep::Relocated;
+pub use writer::{LexicalWriter, WriterOptions};
 
 #[cfg(test)]
 mod tests;

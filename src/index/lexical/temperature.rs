@@ -19,10 +19,10 @@
 //! a head reads is at most a quarter more than what is alive, but for segments that are too small to matter.
 
 use super::error::LexicalError;
-use super::merging::{ByShare, MAX_DOCUMENTS};
+use super::merging::ByShare;
 use super::schema::ORDINAL;
 use roaring::RoaringBitmap;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,12 +52,18 @@ struct State {
     told_up_to: u32,
     /// The entries that each segment holds; an entry is in one segment only.
     held: FxHashMap<SegmentId, RoaringBitmap>,
+    /// Segments of which documents are being copied, and which therefore are not merged.
+    copied: FxHashSet<SegmentId>,
+    /// Whether large merges wait, ...
+    is_busy: bool,
+    /// ... and whether one does.
+    is_put_off: bool,
 }
 
 /// What is to be done next.
-pub(super) enum Next {
-    /// These documents are to be moved.
-    Move(Move),
+pub(super) enum Next<T> {
+    /// These documents are to be moved or removed.
+    Take(T),
     /// It has to be read what these segments hold.
     Read(Vec<SegmentMeta>),
     /// Nothing.
@@ -67,13 +73,14 @@ pub(super) enum Next {
 /// The entries that some segments hold.
 pub(super) type Held = Vec<(SegmentId, RoaringBitmap)>;
 
-/// Documents that are to be moved.
-pub(super) struct Move {
-    pub(super) from: SegmentId,
-    pub(super) entries: RoaringBitmap,
-    /// The documents there, ascending.
-    pub(super) documents: Vec<DocId>,
+/// Entries that are to leave a segment.
+pub(super) struct Source {
+    pub(super) segment: SegmentMeta,
+    pub(super) wanted: RoaringBitmap,
 }
+
+/// The documents of some entries: the segment, the entries, and where they are in it, ascending.
+pub(super) type Documents = (SegmentId, RoaringBitmap, Vec<DocId>);
 
 impl Temperature {
     fn state(&self) -> MutexGuard<'_, State> {
@@ -81,8 +88,10 @@ impl Temperature {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns what is alive, among the entries below `next`, and which of these segments there are; returns what is next: a
-    /// move of at most `limit` documents, from where the fewest are alive, once all segments are known.
+    /// Learns what is alive, among the entries below `next`, and which of these segments there are; returns what is next, once all
+    /// segments are known: what is alive where it should not be, at most `limit` entries, from where the fewest are alive.
+    ///
+    /// The segments that it returns are not merged until [`Self::let_go`] is called.
     pub(super) fn tell(
         &self,
         alive: &RoaringBitmap,
@@ -90,7 +99,7 @@ impl Temperature {
         index: &Index,
         segments: &[SegmentMeta],
         limit: usize,
-    ) -> Result<Next, LexicalError> {
+    ) -> Result<Next<Vec<Source>>, LexicalError> {
         let mut state = self.state();
         state.alive = Some(alive.clone());
         state.told_up_to = next;
@@ -99,19 +108,32 @@ impl Temperature {
         if !unknown.is_empty() {
             return Ok(Next::Read(unknown));
         }
-        while let Some(from) = state.source(alive) {
-            let Some(meta) = segments.iter().find(|segment| segment.id() == from) else { break };
-            let held = state.held.entry(from).or_default();
-            let wanted: RoaringBitmap = (&*held & alive).iter().take(limit).collect();
-            // A merge that ended beside a removal may have been read before it: then less is there than was read.
-            let found = find(&open(index, meta)?, &wanted)?;
-            if !found.is_empty() {
-                let (entries, documents) = found.into_iter().unzip();
-                return Ok(Next::Move(Move { from, entries, documents }));
-            }
-            *held -= wanted;
+        let living = state.sources(alive).into_iter().filter_map(|from| {
+            let segment = segments.iter().find(|segment| segment.id() == from)?;
+            Some((segment.clone(), state.held.get(&from)? & alive))
+        });
+        let sources = take(living, limit);
+        if sources.is_empty() {
+            return Ok(Next::Rest);
         }
-        Ok(Next::Rest)
+        state.copied = sources.iter().map(|source| source.segment.id()).collect();
+        Ok(Next::Take(sources))
+    }
+
+    /// Lets all segments be merged again.
+    pub(super) fn let_go(&self) {
+        self.state().copied.clear();
+    }
+
+    /// Lets large merges wait, or begin again with the next commit.
+    pub(super) fn let_large_merges_wait(&self, wait: bool) {
+        self.state().is_busy = wait;
+    }
+
+    /// Returns whether a merge was put off that may begin now, with the next commit.
+    pub(super) fn is_put_off(&self) -> bool {
+        let mut state = self.state();
+        !state.is_busy && std::mem::take(&mut state.is_put_off)
     }
 
     /// Returns some of the entries below `below` that are not `needed`, with their documents: at most `limit` of one segment,
@@ -123,7 +145,7 @@ impl Temperature {
         index: &Index,
         segments: &[SegmentMeta],
         limit: usize,
-    ) -> Result<Next, LexicalError> {
+    ) -> Result<Next<Documents>, LexicalError> {
         let mut state = self.state();
         state.held.retain(|id, _| segments.iter().any(|segment| segment.id() == *id));
         let unknown = state.read(index, segments)?;
@@ -142,34 +164,36 @@ impl Temperature {
             let found = find(&open(index, meta)?, &wanted)?;
             if !found.is_empty() {
                 let (entries, documents) = found.into_iter().unzip();
-                return Ok(Next::Move(Move { from: meta.id(), entries, documents }));
+                return Ok(Next::Take((meta.id(), entries, documents)));
             }
             *held -= wanted;
         }
         Ok(Next::Rest)
     }
 
-    /// Groups the segments that hold removed documents, for each group to be merged into one without them: those of one
-    /// temperature together, as far as they are not too large. One of which it is not known what it holds stays by itself.
-    pub(super) fn to_purge(&self, index: &Index, segments: &[SegmentMeta]) -> Vec<Vec<SegmentId>> {
-        let mut groups: Vec<(Vec<SegmentId>, u32)> = Vec::new();
-        let mut rest: Vec<SegmentMeta> = segments.to_vec();
-        for of_one_temperature in self.groups(index, segments) {
-            let first = groups.len();
-            rest.retain(|segment| of_one_temperature.iter().all(|known| known.id() != segment.id()));
-            for segment in of_one_temperature.iter().filter(|segment| segment.has_deletes()) {
-                let documents = segment.num_docs();
-                match groups[first..].last_mut().filter(|(_, together)| together + documents <= MAX_DOCUMENTS) {
-                    Some((segments, together)) => {
-                        segments.push(segment.id());
-                        *together += documents;
-                    }
-                    None => groups.push((vec![segment.id()], documents)),
-                }
-            }
-        }
-        let alone = rest.iter().filter(|segment| segment.has_deletes()).map(|segment| vec![segment.id()]);
-        groups.into_iter().map(|(segments, _)| segments).chain(alone).collect()
+    /// Returns segments that hold removed documents, each with at most `limit` of the others, to be copied into one: those of one
+    /// temperature, as far as they are not too many documents. Of all of them it is known what they hold.
+    ///
+    /// The segments that it returns are not merged until [`Self::let_go`] is called.
+    pub(super) fn to_purge(&self, index: &Index, segments: &[SegmentMeta], limit: usize) -> Vec<Source> {
+        let groups = self.groups(index, segments).map(|mut group| {
+            group.retain(SegmentMeta::has_deletes);
+            group
+        });
+        let group = groups.into_iter().find(|group| !group.is_empty()).unwrap_or_default();
+        let mut state = self.state();
+        let held = group.into_iter().map(|segment| {
+            let held = state.held.get(&segment.id()).cloned().unwrap_or_default();
+            (segment, held)
+        });
+        let sources = take(held, limit);
+        state.copied = sources.iter().map(|source| source.segment.id()).collect();
+        sources
+    }
+
+    /// Returns those segments of which it is not known what they hold, for they are large.
+    pub(super) fn unknown(&self, index: &Index, segments: &[SegmentMeta]) -> Result<Vec<SegmentMeta>, LexicalError> {
+        self.state().read(index, segments)
     }
 
     /// Learns what was read of segments.
@@ -186,6 +210,19 @@ impl Temperature {
                 *held -= entries;
             }
         }
+    }
+
+    /// Returns those of some segments that may be merged.
+    fn free(&self, segments: &[SegmentMeta]) -> Vec<SegmentMeta> {
+        let state = self.state();
+        segments.iter().filter(|segment| !state.copied.contains(&segment.id())).cloned().collect()
+    }
+
+    /// Puts a large merge off, if such wait; returns whether they do.
+    fn put_off(&self) -> bool {
+        let mut state = self.state();
+        state.is_put_off |= state.is_busy;
+        state.is_busy
     }
 
     /// Groups segments by temperature, hot ones first; where nothing was told they are one group. Large ones that are not
@@ -210,6 +247,20 @@ impl Temperature {
     }
 }
 
+/// Takes whole segments while they have at most `limit` entries together, or a part of the first.
+fn take(segments: impl Iterator<Item = (SegmentMeta, RoaringBitmap)>, limit: usize) -> Vec<Source> {
+    let (mut sources, mut left) = (Vec::new(), limit);
+    for (segment, entries) in segments {
+        if entries.len() > left as u64 && !sources.is_empty() {
+            break;
+        }
+        let wanted: RoaringBitmap = entries.iter().take(left).collect();
+        left -= wanted.len() as usize;
+        sources.push(Source { segment, wanted });
+    }
+    sources
+}
+
 fn is_mixed(living: u64, held: &RoaringBitmap) -> bool {
     living * OF < held.len() * ALIVE
 }
@@ -220,16 +271,18 @@ impl State {
             + held.range_cardinality(self.told_up_to..)
     }
 
-    /// Returns the segment that should give up what is alive: the one where it is the least part.
-    fn source(&self, alive: &RoaringBitmap) -> Option<SegmentId> {
+    /// Returns the segments that should give up what is alive, those first where it is the least part.
+    fn sources(&self, alive: &RoaringBitmap) -> Vec<SegmentId> {
         let sources = self.held.iter().filter_map(|(id, held)| {
             let living = held.intersection_len(alive);
             let gives = living > 0 && is_mixed(self.living(held), held) && held.len() >= WORTH_A_MOVE;
             gives.then_some((living as f64 / held.len() as f64, *id))
         });
-        let least = sources
-            .min_by(|(left, left_id), (right, right_id)| left.total_cmp(right).then_with(|| left_id.cmp(right_id)));
-        least.map(|(_, id)| id)
+        let mut sources: Vec<_> = sources.collect();
+        sources.sort_unstable_by(|(left, left_id), (right, right_id)| {
+            left.total_cmp(right).then_with(|| left_id.cmp(right_id))
+        });
+        sources.into_iter().map(|(_, id)| id).collect()
     }
 
     /// Reads which entries those small segments hold that are not known yet; returns the large ones of which it is not known.
@@ -253,7 +306,7 @@ pub(super) fn read(index: &Index, segments: &[SegmentMeta]) -> Result<Held, Lexi
     segments.iter().map(|meta| Ok((meta.id(), held(&open(index, meta)?)?))).collect()
 }
 
-fn open(index: &Index, meta: &SegmentMeta) -> Result<SegmentReader, LexicalError> {
+pub(super) fn open(index: &Index, meta: &SegmentMeta) -> Result<SegmentReader, LexicalError> {
     SegmentReader::open(&index.segment(meta.clone())).map_err(|source| LexicalError::Load(Box::new(source)))
 }
 
@@ -267,7 +320,7 @@ pub(super) fn held(reader: &SegmentReader) -> Result<RoaringBitmap, LexicalError
 }
 
 /// Returns those of some entries that a segment holds, each with its document, in the order of documents.
-fn find(reader: &SegmentReader, entries: &RoaringBitmap) -> Result<Vec<(u32, DocId)>, LexicalError> {
+pub(super) fn find(reader: &SegmentReader, entries: &RoaringBitmap) -> Result<Vec<(u32, DocId)>, LexicalError> {
     let range = entries.min().unwrap_or(u32::MAX)..=entries.max().unwrap_or(0);
     let mut found = Vec::new();
     for_each_document(reader, |ordinal, document| {
@@ -309,8 +362,6 @@ pub(super) struct ByTemperature {
     pub(super) sizes: ByShare,
     pub(super) index: Index,
     pub(super) temperature: Temperature,
-    /// Whether segments are merged for the removed documents that they hold, and for nothing else.
-    pub(super) purges: bool,
 }
 
 impl fmt::Debug for ByTemperature {
@@ -321,10 +372,12 @@ impl fmt::Debug for ByTemperature {
 
 impl MergePolicy for ByTemperature {
     fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
-        if self.purges {
-            return self.temperature.to_purge(&self.index, segments).into_iter().map(MergeCandidate).collect();
-        }
-        let groups = self.temperature.groups(&self.index, segments);
-        groups.iter().flat_map(|group| self.sizes.compute_merge_candidates(group)).collect()
+        let segments = self.temperature.free(segments);
+        let groups = self.temperature.groups(&self.index, &segments);
+        let merges =
+            |sizes: ByShare| groups.iter().flat_map(move |group| sizes.compute_merge_candidates(group)).collect();
+        let (all, small): (Vec<MergeCandidate>, Vec<MergeCandidate>) = (merges(self.sizes), merges(self.sizes.small()));
+        let is_same = all.iter().map(|merge| &merge.0).eq(small.iter().map(|merge| &merge.0));
+        if is_same || !self.temperature.put_off() { all } else { small }
     }
 }

@@ -5,7 +5,7 @@ mod history;
 mod temperature;
 
 use super::*;
-use crate::index::TieOrder;
+use crate::index::{Tended, TieOrder, Urgency};
 use proptest::prelude::*;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
@@ -157,23 +157,34 @@ impl Index {
             .expect("the index holds the version");
     }
 
-    /// Takes one step of moving what is alive, once it is known where it lies; returns how many documents moved.
+    /// Moves some of what is alive; returns how many documents, none once there is nothing left to do.
     fn relocate(&mut self, limit: usize) -> u64 {
-        let Self { items, alive, writer, .. } = self;
-        let texts = |ordinal: Ordinal| {
-            let Item { text, name, .. } = &items[ordinal.get() as usize];
-            Some((text.clone(), name.clone()))
-        };
+        let Self { alive, writer, .. } = self;
         let writer = writer.as_mut().expect("the writer is open");
         loop {
-            let Relocated { moved, goes_on } =
-                writer.relocate(alive, limit, &texts, &|| true).expect("what is to be moved is moved");
-            assert!(goes_on || moved == 0, "what was moved may leave more to move");
-            if moved > 0 || !goes_on {
-                return moved;
+            let step =
+                writer.tend_at_most(alive, limit, Urgency::Awaited, &|| true).expect("what is to be moved is moved");
+            assert!(step.moved == 0 || step.tended == Tended::Busy, "what was moved may leave more to move");
+            if step.moved > 0 || step.tended == Tended::Idle {
+                return step.moved;
             }
             std::thread::yield_now();
         }
+    }
+
+    /// Tends until a copy is made and waits to be taken over.
+    fn copied(&mut self, limit: usize) {
+        let Self { alive, writer, .. } = self;
+        let writer = writer.as_mut().expect("the writer is open");
+        // Somebody else comes first, all the time.
+        while !writer.is_copied() {
+            let step = writer.tend_at_most(alive, limit, Urgency::Awaited, &|| false).expect("nothing goes wrong");
+            assert!(step.moved == 0 && step.tended != Tended::Idle);
+        }
+    }
+
+    fn segments(&mut self) -> usize {
+        self.writer().segments().expect("they are listed").len()
     }
 
     fn reopen(&mut self) {

@@ -12,24 +12,27 @@
 use super::analyzer;
 use super::directory::{self, Folder};
 use super::error::LexicalError;
-use super::forget::Purge;
 use super::merging::{ByShare, CLOSING, STEADY};
 use super::removal;
 use super::schema::{self, Fields, TEXT_FIELDS};
-use super::temperature::{self, ByTemperature, Held, Move, Next, Temperature};
+use super::temperature::{self, ByTemperature, Temperature};
+use super::upkeep::{self, Upkeep};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use snapshots::Ordinal;
 use std::fs;
 use std::path::Path;
-use std::thread::JoinHandle;
-use tantivy::index::{IndexMeta, SegmentMeta, SegmentReader};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use tantivy::index::{IndexMeta, SegmentReader};
 use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
 use tantivy::{Index, IndexWriter, TantivyDocument, TantivyError};
 
 /// A writer that saw so many commits puts together what they left over when it is closed.
 const COMMITS_TO_TIDY: u32 = 8;
+/// How long a writer that is closed waits for merges: who stops a tracker waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How the writer works: for commits as they come, or for a first load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,23 +77,9 @@ pub struct LexicalWriter {
     pub(super) temperature: Temperature,
     /// Whether what killed writers left behind is gone.
     is_swept: bool,
-    /// Reads which entries large segments hold.
-    reading: Option<JoinHandle<Result<Held, LexicalError>>>,
-    /// While removed documents are merged away.
-    pub(super) purge: Option<Purge>,
+    pub(super) upkeep: Upkeep,
+    pub(super) folder: Folder,
 }
-
-/// What a step of moving documents came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Relocated {
-    /// So many documents were moved.
-    pub moved: u64,
-    /// Whether there may be more to move.
-    pub goes_on: bool,
-}
-
-/// Looks up the text and the name of an entry.
-pub type TextsOf<'a> = &'a dyn Fn(Ordinal) -> Option<(String, String)>;
 
 impl LexicalWriter {
     /// Opens the index in `dir` for commits as they come, and makes it where there is none.
@@ -111,26 +100,27 @@ impl LexicalWriter {
         fs::create_dir_all(dir).map_err(|source| failed(source.into()))?;
         let folder = Folder::open(dir).map_err(|source| failed(source.into()))?;
         let (index, fields) = if Index::exists(&folder).map_err(|source| failed(source.into()))? {
-            open(dir)?
+            open_in(folder.clone())?
         } else {
             let (schema, fields) = schema::schema();
-            let index = Index::open_or_create(folder, schema).map_err(failed)?;
+            let index = Index::open_or_create(folder.clone(), schema).map_err(failed)?;
             index.tokenizers().register(schema::TOKENIZER, schema::tokenizer());
             (index, fields)
         };
         directory::forget_list(dir);
+        upkeep::sweep(dir).map_err(|source| failed(source.into()))?;
         let next_ordinal = next_ordinal(dir, &index.load_metas().map_err(failed)?)?;
 
-        // One merging thread: with more, merges take the processor from the commit that waits for a reload.
+        // Two merging threads, so that small merges do not wait for a large one; they let others go first.
         let options = IndexWriterOptions::builder()
             .num_worker_threads(options.threads)
             .memory_budget_per_thread(options.thread_memory_bytes)
-            .num_merge_threads(1)
+            .num_merge_threads(2)
             .build();
         let writer = index.writer_with_options(options).map_err(failed)?;
         let temperature = Temperature::default();
-        let (commits, is_swept, reading, purge) = (0, false, None, None);
-        let mut writer = Self { writer, fields, next_ordinal, commits, temperature, is_swept, reading, purge };
+        let (commits, is_swept, upkeep) = (0, false, Upkeep::default());
+        let mut writer = Self { writer, fields, next_ordinal, commits, temperature, is_swept, upkeep, folder };
         writer.hold_merges(false);
         Ok(writer)
     }
@@ -222,81 +212,6 @@ impl LexicalWriter {
         self.commit(self.next_ordinal)
     }
 
-    /// Takes one step towards segments that hold what is alive in a head, apart from those that hold the past: moves at most
-    /// `limit` living documents out of the segment where the fewest are alive. `alive` is what some head holds; from now on,
-    /// segments are merged with their like.
-    ///
-    /// A moved document is added again and removed from where it was in one commit, so a searcher has it once, here or
-    /// there, and what versions answer stays as it is. Nothing may be added that is not committed yet.
-    ///
-    /// Takes the time of a commit, and of looking at the ordinals of one segment, beside that of adding the documents; where
-    /// `go_on` says no before they are added, nothing is moved. What large segments hold is read by a thread, for whose end
-    /// the next steps look.
-    ///
-    /// # Errors
-    /// [`LexicalError::Text`] if `texts` does not know an entry that is to be moved: nothing was moved.
-    /// [`LexicalError::Add`] or [`LexicalError::Commit`]: nothing was moved; open the writer again. And where a segment
-    /// cannot be read.
-    pub fn relocate(
-        &mut self,
-        alive: &RoaringBitmap,
-        limit: usize,
-        texts: TextsOf<'_>,
-        go_on: &dyn Fn() -> bool,
-    ) -> Result<Relocated, LexicalError> {
-        const LATER: Relocated = Relocated { moved: 0, goes_on: true };
-        if !self.take_read()? {
-            return Ok(LATER);
-        }
-        let index = self.writer.index().clone();
-        let segments = index.searchable_segment_metas().map_err(|source| LexicalError::Load(Box::new(source)))?;
-        let Move { from, entries, documents: places } =
-            match self.temperature.tell(alive, self.next_ordinal, &index, &segments, limit)? {
-                Next::Move(documents) => documents,
-                Next::Read(unknown) => {
-                    self.begin_to_read(unknown)?;
-                    return Ok(LATER);
-                }
-                Next::Rest => return Ok(Relocated { moved: 0, goes_on: false }),
-            };
-        let mut documents = Vec::new();
-        for ordinal in entries.iter().map(Ordinal::new) {
-            documents.push((ordinal, texts(ordinal).ok_or(LexicalError::Text { ordinal })?));
-        }
-        self.sweep()?;
-        if !go_on() {
-            return Ok(LATER);
-        }
-        self.remove_from(&segments, from, &entries, places)?;
-        // Behind the removal, which is not meant for them.
-        for (ordinal, (text, name)) in documents {
-            self.add(ordinal, &text, &name)?;
-        }
-        self.temperature.left(&entries, Some(from));
-        self.commit(self.next_ordinal)?;
-        Ok(Relocated { moved: entries.len(), goes_on: true })
-    }
-
-    /// Begins to read what segments hold, beside whoever publishes.
-    pub(super) fn begin_to_read(&mut self, segments: Vec<SegmentMeta>) -> Result<(), LexicalError> {
-        let index = self.writer.index().clone();
-        let thread = std::thread::Builder::new().name("tidemill-words".to_owned());
-        let reading = thread.spawn(move || temperature::read(&index, &segments));
-        self.reading = Some(reading.map_err(|source| LexicalError::Load(Box::new(TantivyError::from(source))))?);
-        Ok(())
-    }
-
-    /// Takes over what was read of segments; returns whether nothing is being read any more.
-    pub(super) fn take_read(&mut self) -> Result<bool, LexicalError> {
-        let Some(reading) = self.reading.take_if(|reading| reading.is_finished()) else {
-            return Ok(self.reading.is_none());
-        };
-        let panicked = || TantivyError::SystemError("the thread that reads ordinals panicked".to_owned());
-        let held = reading.join().map_err(|_| LexicalError::Load(Box::new(panicked())))?;
-        self.temperature.learn(held?);
-        Ok(true)
-    }
-
     /// A removal that was killed in front of its commit left a file that is named by the number of operations so far: the
     /// first one of this writer may have the same number, and would not write over it.
     pub(super) fn sweep(&mut self) -> Result<(), LexicalError> {
@@ -308,24 +223,6 @@ impl LexicalWriter {
         Ok(())
     }
 
-    /// Writes every segment anew that holds removed documents, small ones together, and waits for it; `go_on` is asked in
-    /// between. Searchers that are open keep the old files.
-    ///
-    /// # Errors
-    /// [`LexicalError::Merge`] if that fails; the segments that are left stay as they were.
-    pub fn compact(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<(), LexicalError> {
-        let failed = |source: TantivyError| LexicalError::Merge(Box::new(source));
-        let segments = self.writer.index().searchable_segment_metas().map_err(failed)?;
-        for segments in self.temperature.to_purge(self.writer.index(), &segments) {
-            if !go_on() {
-                break;
-            }
-            self.writer.merge(&segments).wait().map_err(failed)?;
-        }
-        self.writer.garbage_collect_files().wait().map_err(failed)?;
-        Ok(())
-    }
-
     /// Lets no merge begin by itself, so that [`Self::compact`] finds the segments that it looked up; or lets them again.
     pub fn hold_merges(&mut self, hold: bool) {
         if hold {
@@ -334,13 +231,17 @@ impl LexicalWriter {
         self.merge_by(STEADY);
     }
 
-    fn merge_by(&self, sizes: ByShare) {
-        let (index, temperature) = (self.writer.index().clone(), self.temperature.clone());
-        let purges = self.purge.is_some();
-        self.writer.set_merge_policy(Box::new(ByTemperature { sizes, index, temperature, purges }));
+    /// Lets large merges wait while commits follow each other, or begin, when [`Self::tend`] is called next.
+    pub fn let_large_merges_wait(&self, wait: bool) {
+        self.temperature.let_large_merges_wait(wait);
     }
 
-    /// Waits for merges that run, and closes the index. A writer that is dropped gives them up, and loses nothing else.
+    fn merge_by(&self, sizes: ByShare) {
+        let (index, temperature) = (self.writer.index().clone(), self.temperature.clone());
+        self.writer.set_merge_policy(Box::new(ByTemperature { sizes, index, temperature }));
+    }
+
+    /// Waits for merges that run, if they end soon, and closes the index. A merge that is given up loses nothing else.
     ///
     /// Where many commits came, what they left over is merged as well; where one did, as in a first load, nobody waits
     /// for that.
@@ -348,20 +249,37 @@ impl LexicalWriter {
     /// # Errors
     /// [`LexicalError::Merge`] if one of them fails.
     pub fn close(mut self) -> Result<(), LexicalError> {
-        self.purge = None;
+        self.upkeep = Upkeep::default();
+        self.let_large_merges_wait(false);
         if self.commits >= COMMITS_TO_TIDY {
             self.merge_by(CLOSING);
             // The policy is asked when a commit or a merge ends.
             self.commit(self.next_ordinal)?;
         }
-        self.writer.wait_merging_threads().map_err(|source| LexicalError::Merge(Box::new(source)))
+        let (writer, folder) = (self.writer, self.folder);
+        let (ended, end) = channel();
+        std::thread::scope(|scope| {
+            scope.spawn(move || ended.send(writer.wait_merging_threads()));
+            let waited = end.recv_timeout(PATIENCE).or_else(|_| {
+                folder.give_up();
+                end.recv()
+            });
+            let waited =
+                waited.unwrap_or_else(|_| Err(TantivyError::SystemError("waiting for merges failed".to_owned())));
+            waited.map_err(|source| LexicalError::Merge(Box::new(source)))
+        })
     }
 }
 
 /// Opens the index in `dir` and checks that it has the fields and the analyzer of this build.
 pub(super) fn open(dir: &Path) -> Result<(Index, Fields), LexicalError> {
     let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: Box::new(source) };
-    let folder = Folder::open(dir).map_err(|source| failed(source.into()))?;
+    open_in(Folder::open(dir).map_err(|source| failed(source.into()))?)
+}
+
+fn open_in(folder: Folder) -> Result<(Index, Fields), LexicalError> {
+    let dir = &folder.root().to_owned();
+    let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: Box::new(source) };
     let index = Index::open(folder).map_err(failed)?;
     let (schema, fields) = schema::schema();
     if index.schema() != schema {

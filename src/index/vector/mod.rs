@@ -53,7 +53,6 @@ pub use reader::VectorReader;
 pub use scan::Backend;
 pub use search::{Nearest, Reach};
 pub use set::VectorSet;
-pub use upkeep::Tended;
 pub use writer::{Healed, VectorWriter};
 
 use dataflows::data::Fingerprint;

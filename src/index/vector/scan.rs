@@ -11,6 +11,7 @@ use super::clustered::ClusterRows;
 use super::faiss::FaissScan;
 use super::flat::FlatScan;
 use super::{VectorError, rows::Rows};
+use crate::index::background::Unwanted;
 use half::f16;
 use std::sync::OnceLock;
 
@@ -117,12 +118,17 @@ impl Backend {
     }
 
     /// Deals rows out to at most so many lists of rows that are near to each other, where the engine can find such.
-    pub(super) fn deal_out(self, rows: &Rows, lists: usize) -> Result<Option<ClusterRows>, VectorError> {
+    pub(super) fn deal_out(
+        self,
+        rows: &Rows,
+        lists: usize,
+        unwanted: &Unwanted,
+    ) -> Result<Option<ClusterRows>, VectorError> {
         match self {
             #[cfg(feature = "faiss")]
-            Self::Faiss => super::faiss::deal_out(rows, lists).map(Some),
+            Self::Faiss => super::faiss::deal_out(rows, lists, unwanted).map(Some),
             Self::Flat => {
-                let _ = (rows, lists);
+                let _ = (rows, lists, unwanted);
                 Ok(None)
             }
         }

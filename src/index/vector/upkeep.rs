@@ -20,26 +20,18 @@ use super::sealed::{Block, Sealed};
 use super::tiers::{Sizes, Tier, plan};
 use super::writer::{VectorWriter, open_tail};
 use super::{Backend, VectorError, files};
-use crate::index::priority::let_others_go_first;
+use crate::index::background::{Background, Tended, Unwanted, Urgency};
 use roaring::RoaringBitmap;
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long nothing is tried after a failure.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
+/// What is said of work that is given up.
+pub(super) const NOT_WANTED: &str = "nobody wants that any more";
 /// How often rows may come to a tail while it is sealed beside them, before it is sealed in front of them: commits that follow
 /// each other closely must not put upkeep off for ever.
 const MOST_IN_VAIN: u32 = 8;
-
-/// What a step of upkeep left to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tended {
-    /// Nothing, for now.
-    Idle,
-    /// Work goes on, here or in a thread.
-    Busy,
-}
 
 /// The upkeep of a writer.
 #[derive(Default)]
@@ -51,10 +43,11 @@ pub(super) struct Upkeep {
     in_vain: u32,
 }
 
-/// Work of a thread, of which at most one runs.
+/// Work of a thread, of which at most one runs that is wanted. It writes under numbers that the next writer may give out, so it ends
+/// before.
 struct Running {
     work: Work,
-    thread: JoinHandle<Result<Vec<Sealed>, VectorError>>,
+    thread: Background<Result<Vec<Sealed>, VectorError>>,
 }
 
 /// What a thread works on.
@@ -65,15 +58,6 @@ enum Work {
     Files(Vec<u32>),
     /// Files and segments that nobody looks at any more.
     Gone,
-}
-
-impl Drop for Upkeep {
-    /// The thread writes under numbers that the next writer may give out, so it ends before.
-    fn drop(&mut self) {
-        if let Some(running) = self.running.take() {
-            let _ = running.thread.join();
-        }
-    }
 }
 
 /// What the thread works with.
@@ -90,24 +74,24 @@ struct Job {
 
 impl VectorWriter {
     /// Takes one small step of upkeep: begins to write files anew, or puts in place what was written. `hot` are the entries
-    /// alive in a head.
+    /// alive in a head; `urgency` is that of the threads.
     ///
     /// # Errors
     /// When the file system or the engine refuses; the rows stay where they were, and nothing is tried for a minute.
-    pub fn tend(&mut self, hot: &RoaringBitmap) -> Result<Tended, VectorError> {
+    pub fn tend(&mut self, hot: &RoaringBitmap, urgency: Urgency) -> Result<Tended, VectorError> {
         if self.interrupted {
             return Ok(Tended::Idle);
         }
-        let tended = self.step(hot);
+        let tended = self.step(hot, urgency);
         if tended.is_err() {
             self.upkeep.not_before = Some(Instant::now() + PAUSE_AFTER_FAILURE);
         }
         tended
     }
 
-    fn step(&mut self, hot: &RoaringBitmap) -> Result<Tended, VectorError> {
+    fn step(&mut self, hot: &RoaringBitmap, urgency: Urgency) -> Result<Tended, VectorError> {
         match &self.upkeep.running {
-            Some(running) if !running.thread.is_finished() => return Ok(Tended::Busy),
+            Some(running) if !running.thread.is_finished() => return Ok(Tended::Waits),
             Some(_) => {
                 self.end_work()?;
                 return Ok(Tended::Busy);
@@ -146,7 +130,7 @@ impl VectorWriter {
             number: self.reserve(2)?,
         };
         let old = planned.iter().map(|sealed| sealed.number).collect();
-        self.begin_work(Work::Files(old), move || job.run())
+        self.begin_work(Work::Files(old), urgency, move |unwanted| job.run(unwanted))
     }
 
     /// Begins to write what the tail holds as a sealed file.
@@ -159,7 +143,8 @@ impl VectorWriter {
         let (parts, shape, backend) = (self.segments.small.clone(), self.shape, self.segments.backend);
         let (number, path) = (self.number, files::sealed_path(&self.directory, self.number));
         let work = Work::Tail { rows: parts.iter().map(|part| part.len()).sum() };
-        self.begin_work(work, move || {
+        // Whoever appends to a full tail waits for it.
+        self.begin_work(work, Urgency::Awaited, move |_| {
             let parts: Vec<Rows> = parts.iter().map(|part| part.rows()).collect::<Result<_, _>>()?;
             let rows = SealedRows::Flat(Rows::merge(shape.components(), &parts));
             files::write_beside(&path, &format::encode_sealed(shape, &rows))?;
@@ -170,15 +155,13 @@ impl VectorWriter {
     fn begin_work(
         &mut self,
         work: Work,
-        run: impl FnOnce() -> Result<Vec<Sealed>, VectorError> + Send + 'static,
+        urgency: Urgency,
+        run: impl FnOnce(&Unwanted) -> Result<Vec<Sealed>, VectorError> + Send + 'static,
     ) -> Result<Tended, VectorError> {
-        let thread = std::thread::Builder::new().name("tidemill-vectors".to_owned()).spawn(move || {
-            let_others_go_first();
-            run()
-        });
+        let thread = Background::begin("tidemill-vectors", urgency, run);
         let thread = thread.map_err(VectorError::io("start a thread for", &self.directory))?;
         self.upkeep.running = Some(Running { work, thread });
-        Ok(Tended::Busy)
+        Ok(Tended::Waits)
     }
 
     /// Takes one small step of removing the rows of these ordinals, which nobody needs any more: begins to write files without
@@ -190,12 +173,18 @@ impl VectorWriter {
         if self.interrupted {
             return Err(VectorError::Interrupted { path: self.directory.clone() });
         }
+        let is_in_the_way =
+            |running: &mut Running| matches!(running.work, Work::Files(_)) && running.thread.is_in_the_way();
+        if let Some(running) = self.upkeep.running.take_if(is_in_the_way) {
+            // Files that nobody looks at, under numbers that are not used again.
+            running.thread.leave();
+        }
         if self.upkeep.running.as_ref().is_some_and(|running| !running.thread.is_finished()) {
-            return Ok(Tended::Busy);
+            return Ok(Tended::Waits);
         }
         self.end_work()?;
         if self.upkeep.running.is_some() {
-            return Ok(Tended::Busy);
+            return Ok(Tended::Waits);
         }
         if self.segments.small.iter().any(|small| !small.bitmap().is_disjoint(dead)) {
             return self.begin_to_seal();
@@ -211,7 +200,7 @@ impl VectorWriter {
         let (directory, shape, backend) = (self.directory.clone(), self.shape, self.segments.backend);
         let old = self.segments.sealed.iter().filter(|sealed| group.contains(&sealed.number));
         let old: Vec<Block> = old.map(|sealed| sealed.block.clone()).collect();
-        self.begin_work(Work::Files(group), move || {
+        self.begin_work(Work::Files(group), Urgency::Awaited, move |_| {
             let rows = together(shape, &old)?.without(&dead);
             if rows.is_empty() {
                 return Ok(Vec::new());
@@ -239,10 +228,27 @@ impl VectorWriter {
         Ok(())
     }
 
+    /// Ends the work of a thread early. What it has not made is made after the next start, and files that it should have removed
+    /// are removed by it.
+    pub fn give_up_upkeep(&mut self) {
+        let Some(Running { work, thread }) = self.upkeep.running.take() else { return };
+        let made = thread.give_up();
+        if matches!(made, Some(Ok(_)))
+            && let Err(error) = self.take_over(work, made)
+        {
+            tracing::warn!("vectors that were rearranged stay as they were: {error}");
+        }
+    }
+
     /// Waits for what a thread does, if one runs, and takes over what it made.
     fn end_work(&mut self) -> Result<(), VectorError> {
         let Some(Running { work, thread }) = self.upkeep.running.take() else { return Ok(()) };
-        let anew = thread.join().map_err(|_| VectorError::Upkeep { reason: "the thread panicked" })??;
+        self.take_over(work, thread.end())
+    }
+
+    /// Takes over what a thread made.
+    fn take_over(&mut self, work: Work, made: Option<Result<Vec<Sealed>, VectorError>>) -> Result<(), VectorError> {
+        let anew = made.ok_or(VectorError::Upkeep { reason: "the thread panicked" })??;
         match work {
             Work::Tail { rows } => {
                 let is_whole = self.tail.as_ref().is_some_and(|tail| tail.rows == rows);
@@ -274,7 +280,7 @@ impl VectorWriter {
                 // To give back so much memory and so many pages of files takes longer than a publish should wait.
                 let paths: Vec<PathBuf> =
                     old.iter().map(|number| files::sealed_path(&self.directory, *number)).collect();
-                self.begin_work(Work::Gone, move || {
+                self.begin_work(Work::Gone, Urgency::Awaited, move |_| {
                     drop(gone);
                     paths.iter().try_for_each(|path| files::remove(path)).map(|()| Vec::new())
                 })?;
@@ -290,7 +296,7 @@ impl VectorWriter {
             && let Some(running) = self.upkeep.running.take()
         {
             // Whoever seals the tail now writes over what is left of it, or reports why that cannot be done.
-            let _ = running.thread.join();
+            let _ = running.thread.end();
         }
     }
 }
@@ -316,7 +322,7 @@ fn tier(sealed: &Sealed, hot: &RoaringBitmap, backend: Backend) -> Tier {
 
 impl Job {
     /// Writes the rows anew, cold ones first, and returns their segments.
-    fn run(self) -> Result<Vec<Sealed>, VectorError> {
+    fn run(self, unwanted: &Unwanted) -> Result<Vec<Sealed>, VectorError> {
         let parts: Vec<Rows> =
             self.old.iter().map(|block| block.rows().map(SealedRows::into_rows)).collect::<Result<_, _>>()?;
         let rows = Rows::merge(self.shape.components(), &parts);
@@ -326,21 +332,25 @@ impl Job {
         let mut anew = Vec::new();
         for (number, rows) in (self.number..).zip([cold, hot]) {
             if !rows.is_empty() {
-                anew.push(self.write(number, rows)?);
+                anew.push(self.write(number, rows, unwanted)?);
             }
         }
         Ok(anew)
     }
 
-    fn write(&self, number: u32, rows: Rows) -> Result<Sealed, VectorError> {
+    fn write(&self, number: u32, rows: Rows, unwanted: &Unwanted) -> Result<Sealed, VectorError> {
         let lists = match self.sizes.lists(rows.len()) {
-            Some(lists) => self.backend.deal_out(&rows, lists)?,
+            Some(lists) => self.backend.deal_out(&rows, lists, unwanted)?,
             None => None,
         };
         let rows: SealedRows =
             lists.map_or_else(|| SealedRows::Flat(rows), |lists: ClusterRows| SealedRows::Clustered(lists));
         let path: &Path = &files::sealed_path(&self.directory, number);
-        files::write_beside(path, &format::encode_sealed(self.shape, &rows))?;
+        let bytes = format::encode_sealed(self.shape, &rows);
+        if unwanted.is_set() {
+            return Err(VectorError::Upkeep { reason: NOT_WANTED });
+        }
+        files::write_beside(path, &bytes)?;
         Sealed::new(number, self.backend, &rows)
     }
 }

@@ -173,42 +173,80 @@ fn an_older_searcher_and_a_killed_step_have_every_entry_once() {
 }
 
 #[test]
-fn a_text_that_is_missing_stops_a_move_before_it_begins() {
+fn a_copy_is_taken_over_when_nobody_waits_and_not_before() {
     let mut head = Head::new();
     head.commit(60, |_| true);
     head.commit(1, |ordinal| ordinal.is_multiple_of(4));
-    let alive = head.index.alive.clone();
-    let moved = loop {
-        let moved = head.index.writer().relocate(&alive, 9, &|_| None, &|| true);
-        if !matches!(moved, Ok(Relocated { goes_on: true, .. })) {
-            break moved;
-        }
-    };
-    assert!(matches!(moved, Err(LexicalError::Text { .. })));
-    assert_eq!(head.index.writer().held().expect("it is read").len(), 61);
+    head.index.copied(9);
+    // What is committed meanwhile is in other segments.
+    head.commit(5, |ordinal| ordinal.is_multiple_of(4) || ordinal > 60);
+    assert_eq!(head.index.relocate(9), 9);
+    head.index.advance(head.index.alive.clone());
+    assert_eq!(ask(&head.index.view, &head.index.items), answers_from_nothing(&head.index));
+    assert_eq!(head.index.writer().held().expect("it is read").len(), 66);
 }
 
 #[test]
-fn a_step_that_is_not_to_go_on_moves_nothing_and_is_taken_later() {
+fn a_copy_of_what_left_its_segment_meanwhile_is_thrown_away() {
     let mut head = Head::new();
     head.commit(60, |_| true);
-    head.commit(1, |ordinal| ordinal.is_multiple_of(4));
-    let Head { index: Index { items, alive, writer, .. }, .. } = &mut head;
-    let writer = writer.as_mut().expect("the writer is open");
-    let texts = |ordinal: Ordinal| {
-        let Item { text, name, .. } = &items[ordinal.get() as usize];
-        Some((text.clone(), name.clone()))
+    head.commit(10, |ordinal| ordinal.is_multiple_of(4));
+    head.index.copied(200);
+    // One of those that were copied dies and is collected.
+    let dead = RoaringBitmap::from([8]);
+    head.index.writer().remove(&dead).expect("it is removed");
+    let alive = &head.index.alive - &dead;
+    head.index.advance(alive);
+    let before = head.index.writer().held().expect("it is read");
+    assert!(!before.contains(8));
+    assert!(head.index.relocate(200) > 0, "it is copied again");
+    assert_eq!(head.index.writer().held().expect("it is read"), before, "and what was collected does not come back");
+    head.index.advance(head.index.alive.clone());
+    assert_eq!(ask(&head.index.view, &head.index.items), answers_from_nothing(&head.index));
+    let merged = head.index.writer().merge_all();
+    merged.expect("what was copied is merged like anything else");
+    assert_eq!(head.index.writer().held().expect("it is read"), before);
+    // Its files as well are removed once they are merged: those of one segment are left.
+    let files = std::fs::read_dir(head.index.dir.path()).expect("it is read").map(|file| file.expect("a file").path());
+    let (own, other): (Vec<_>, Vec<_>) = files.partition(|file| file.extension().is_some_and(|kind| kind == "term"));
+    assert_eq!(own.len(), 1, "{own:?} and {other:?}");
+}
+
+#[test]
+fn a_writer_that_ends_beside_a_copy_leaves_nothing_of_it() {
+    let mut head = Head::new();
+    head.commit(60, |_| true);
+    head.commit(10, |ordinal| ordinal.is_multiple_of(4));
+    let expected = answers_from_nothing(&head.index);
+    head.index.copied(200);
+    assert!(head.index.dir.path().join("copied").exists());
+    head.index.reopen();
+    assert!(!head.index.dir.path().join("copied").exists());
+    head.index.advance(head.index.alive.clone());
+    assert_eq!(ask(&head.index.view, &head.index.items), expected);
+    assert!(head.index.relocate(200) > 0);
+}
+
+#[test]
+fn large_merges_wait_while_commits_follow_each_other_and_small_ones_do_not() {
+    let mut head = Head::new();
+    head.index.writer().let_large_merges_wait(true);
+    (0..16).for_each(|_| head.commit(65, |_| true));
+    assert_eq!(head.index.segments(), 16);
+    (0..64).for_each(|_| head.commit(1, |_| true));
+    let merged = |index: &mut Index, most: usize| {
+        let begun = std::time::Instant::now();
+        while index.segments() > most {
+            assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{} segments", index.segments());
+            index.relocate(200);
+        }
     };
-    let asked = std::cell::Cell::new(false);
-    let no = || {
-        asked.set(true);
-        false
-    };
-    while !asked.get() {
-        let step = writer.relocate(alive, 9, &texts, &no).expect("nothing goes wrong");
-        assert_eq!(step, Relocated { moved: 0, goes_on: true });
-    }
-    assert_eq!(writer.relocate(alive, 9, &texts, &|| true).expect("it is moved").moved, 9);
+    merged(&mut head.index, 16 + 15);
+    assert!(head.index.segments() > 16);
+    head.index.writer().let_large_merges_wait(false);
+    merged(&mut head.index, 8);
+    head.index.advance(head.index.alive.clone());
+    assert_eq!(ask(&head.index.view, &head.index.items), answers_from_nothing(&head.index));
 }
 
 #[test]

@@ -6,9 +6,11 @@
 //! otherwise, so no version, score or digest depends on what comes out.
 
 use super::{BLOCK_ROWS, check, no_memory, omp_set_num_threads};
+use crate::index::background::Unwanted;
 use crate::index::vector::VectorError;
 use crate::index::vector::clustered::ClusterRows;
 use crate::index::vector::rows::Rows;
+use crate::index::vector::upkeep::NOT_WANTED;
 use faiss_sys as sys;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -19,11 +21,17 @@ use std::ptr::{self, NonNull};
 /// (`docs/benchmarks.md`).
 const SAMPLE: usize = 64;
 /// Rounds of training.
-const ROUNDS: c_int = 10;
+const ROUNDS: usize = 10;
 const SEED: c_int = 1234;
 
-/// Deals rows out to at most `lists` lists, each row to that of the centre it has the greatest inner product with.
-pub(in crate::index::vector) fn deal_out(rows: &Rows, lists: usize) -> Result<ClusterRows, VectorError> {
+/// Deals rows out to at most `lists` lists, each row to that of the centre it has the greatest inner product with; looks now and then
+/// whether that is still wanted.
+pub(in crate::index::vector) fn deal_out(
+    rows: &Rows,
+    lists: usize,
+    unwanted: &Unwanted,
+) -> Result<ClusterRows, VectorError> {
+    let go_on = || if unwanted.is_set() { Err(VectorError::Upkeep { reason: NOT_WANTED }) } else { Ok(()) };
     omp_set_num_threads(1);
     let dimensions = rows.dimensions();
     let lists = lists.clamp(1, rows.len());
@@ -36,12 +44,16 @@ pub(in crate::index::vector) fn deal_out(rows: &Rows, lists: usize) -> Result<Cl
         rows.row(position).convert_to_f32_slice(&mut widened);
         sample.extend_from_slice(&widened);
     }
-    training.train(&sample, &centres)?;
+    for _ in 0..ROUNDS {
+        go_on()?;
+        training.train(&sample, &centres)?;
+    }
     drop(sample);
     let components = training.centres(lists * dimensions)?;
     let mut nearest = Vec::with_capacity(rows.len());
     let mut widened = vec![0.0_f32; BLOCK_ROWS.min(rows.len()) * dimensions];
     for block in rows.components().chunks(BLOCK_ROWS * dimensions) {
+        go_on()?;
         let widened = &mut widened[..block.len()];
         block.convert_to_f32_slice(widened);
         centres.nearest_to(widened, &mut nearest)?;
@@ -98,7 +110,8 @@ impl Training {
         let mut parameters: sys::FaissClusteringParameters = unsafe { std::mem::zeroed() };
         // SAFETY: the place is valid.
         unsafe { sys::faiss_ClusteringParameters_init(&raw mut parameters) };
-        parameters.niter = ROUNDS;
+        // A call is one round and begins with the centres of the one before, so that it can be looked in between.
+        parameters.niter = 1;
         parameters.spherical = 1;
         parameters.seed = SEED;
         // The sample is of the right size already; FAISS writes to the terminal where it finds it small.

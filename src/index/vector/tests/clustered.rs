@@ -1,8 +1,10 @@
 //! Rows in lists: all lists are exact, near ones nearly so, and what is sorted apart costs what is alive.
 
 use super::*;
+use crate::index::background::Unwanted;
 use crate::index::vector::clustered::ClusterRows;
 use crate::index::vector::format::SealedRows;
+use crate::index::{Tended, Urgency};
 use half::f16;
 
 /// The same rows in one clustered segment: each row in a list that its ordinal gives.
@@ -52,7 +54,10 @@ fn near_lists_find_nearly_all_and_say_so_and_few_living_are_looked_at_exactly() 
     let model = corpus(150_000, 16);
     let rows = rows(16, &model);
     let backend = Backend::Faiss;
-    let clusters = backend.deal_out(&rows, 300).unwrap().unwrap();
+    let unwanted = Unwanted::default();
+    let clusters = backend.deal_out(&rows, 300, &unwanted).unwrap().unwrap();
+    unwanted.set();
+    assert!(matches!(backend.deal_out(&rows, 300, &unwanted), Err(VectorError::Upkeep { .. })));
     assert_eq!(clusters.rows(), rows, "every row is in one list");
     let mut segments = Segments::new(16, backend);
     segments.sealed.push(Sealed::new(0, backend, &SealedRows::Clustered(clusters)).unwrap());
@@ -124,7 +129,7 @@ fn what_is_alive_in_no_head_lies_apart_from_what_is() {
         }
         let before = writer.set();
         let hot: RoaringBitmap = (0..600).filter(|ordinal| ordinal % 11 == 0).collect();
-        while writer.tend(&hot).unwrap() == Tended::Busy {}
+        while writer.tend(&hot, Urgency::Awaited).unwrap() != Tended::Idle {}
         for sealed in &writer.segments.sealed {
             let cold = sealed.ordinals.len() - sealed.ordinals.intersection_len(&hot);
             assert!(cold == 0 || cold == sealed.ordinals.len(), "{cold} cold ones of {}", sealed.ordinals.len());
@@ -135,7 +140,7 @@ fn what_is_alive_in_no_head_lies_apart_from_what_is() {
         check_set(&VectorReader::open_with(directory.path(), SHAPE, backend).unwrap().set(), &model, backend);
         // Nothing is left to do, and more rows go on behind.
         writer.append(&[(Ordinal::new(600), vector(300))]).unwrap();
-        assert_eq!(writer.tend(&hot).unwrap(), Tended::Idle);
+        assert_eq!(writer.tend(&hot, Urgency::Awaited).unwrap(), Tended::Idle);
         let model: Model = (0..=600).map(|ordinal| (ordinal, vector(ordinal / 2))).collect();
         drop(writer);
         check_set(&self::writer(directory.path(), backend).set(), &model, backend);
@@ -157,7 +162,7 @@ fn rows_that_come_while_the_tail_is_sealed_stay_and_put_it_off_for_a_while_only(
         append(&mut writer, 150);
         // All of them have died, and one more comes at every step.
         while writer.segments.sealed.is_empty() {
-            assert_eq!(writer.tend(&RoaringBitmap::new()).unwrap(), Tended::Busy);
+            assert_ne!(writer.tend(&RoaringBitmap::new(), Urgency::CanWait).unwrap(), Tended::Idle);
             append(&mut writer, 1);
             std::thread::sleep(std::time::Duration::from_millis(1));
             assert!(writer.held().len() < 399, "the tail is sealed before it is full");

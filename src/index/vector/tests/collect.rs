@@ -1,6 +1,7 @@
 //! Rows that are removed: what stays is found by everybody, wherever the removal breaks off.
 
 use super::*;
+use crate::index::{Tended, Urgency};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -124,7 +125,7 @@ proptest! {
                     loop {
                         let before = (kill == Kill::BeforeRemoving).then(|| copy_of(directory));
                         let dead = writer.held() - &alive;
-                        let tended = if forgets { writer.forget(&dead) } else { writer.tend(&hot) }.unwrap();
+                        let tended = if forgets { writer.forget(&dead) } else { writer.tend(&hot, Urgency::Awaited) }.unwrap();
                         match kill {
                             Kill::BeforeRenaming => {
                                 drop(writer);

@@ -1,0 +1,223 @@
+//! Work that can wait: what a short step of it came to, and threads that let others go first.
+//!
+//! In: work. Out: what it came to, once its thread has ended.
+//!
+//! **Invariant:** a thread reads what does not change and writes what nobody looks at; whoever began the work takes over what it made,
+//! or nobody does. What is dropped is told that it is not wanted any more, and waited for; where the processors have so much else to do
+//! that it does not get to look, it is left behind, writes under a name that nobody else uses, and ends when it looks.
+//!
+//! How far others go first is a wish; where the system refuses it, threads share.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+use thread_priority::{
+    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
+};
+
+/// How long a thread lets others go first whose end somebody waits for (nice(2)): beside one that does not it gets a tenth of a processor.
+const NICENESS: i32 = 10;
+/// How long a thread is waited for that nobody wants.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How far a thread lets others go first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Urgency {
+    /// Somebody waits for its end, so it goes on beside whatever else there is, slowly.
+    Awaited,
+    /// Nobody does, so it gets what everybody else leaves (`SCHED_IDLE` of sched(7)), and gives it back at once: a search or a publish does
+    /// not feel it, where a nicer one makes them wait for its slice of a few milliseconds.
+    CanWait,
+}
+
+/// What a step of upkeep left to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tended {
+    /// Nothing, for now.
+    Idle,
+    /// A thread works on it, and nothing can be done before that ends.
+    Waits,
+    /// The next step.
+    Busy,
+}
+
+impl Tended {
+    /// Returns what two parts of upkeep left to do together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Busy, _) | (_, Self::Busy) => Self::Busy,
+            (Self::Waits, _) | (_, Self::Waits) => Self::Waits,
+            _ => Self::Idle,
+        }
+    }
+}
+
+/// Work of a thread of its own.
+#[derive(Debug)]
+pub(crate) struct Background<T> {
+    thread: Option<JoinHandle<T>>,
+    unwanted: Unwanted,
+    urgency: Urgency,
+}
+
+/// Whether work is not wanted any more; whoever works looks now and then, and ends as soon as it can.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Unwanted(Arc<AtomicBool>);
+
+impl Unwanted {
+    /// Says that the work is not wanted any more.
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether to end.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl<T: Send + 'static> Background<T> {
+    /// Begins to work, in a thread that lets others go first.
+    pub(crate) fn begin(
+        name: &str,
+        urgency: Urgency,
+        work: impl FnOnce(&Unwanted) -> T + Send + 'static,
+    ) -> io::Result<Self> {
+        let unwanted = Unwanted::default();
+        let told = unwanted.clone();
+        let thread = Builder::new().name(name.to_owned()).spawn(move || {
+            let_others_go_first(urgency);
+            work(&told)
+        })?;
+        Ok(Self { thread: Some(thread), unwanted, urgency })
+    }
+}
+
+impl<T> Background<T> {
+    /// Returns whether the work is done.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Returns whether somebody who waits for something else had better not wait for this.
+    pub(crate) fn is_in_the_way(&self) -> bool {
+        self.urgency == Urgency::CanWait && !self.is_finished()
+    }
+
+    /// Says that the work is not wanted any more, and does not wait for its end.
+    pub(crate) fn leave(mut self) {
+        self.unwanted.set();
+        self.thread = None;
+    }
+
+    /// Waits until the work is done, and returns what it came to; nothing if the thread panicked.
+    pub(crate) fn end(mut self) -> Option<T> {
+        self.thread.take()?.join().ok()
+    }
+
+    /// Says that the work is not wanted any more, waits a while for its end, and returns what it came to all the same.
+    pub(crate) fn give_up(mut self) -> Option<T> {
+        self.abandon()
+    }
+
+    fn abandon(&mut self) -> Option<T> {
+        let thread = self.thread.take()?;
+        self.unwanted.set();
+        let begun = Instant::now();
+        while !thread.is_finished() {
+            if begun.elapsed() > PATIENCE {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        thread.join().ok()
+    }
+}
+
+impl<T> Drop for Background<T> {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
+
+/// Lowers the priority of the thread that calls, for good: nobody may raise it again.
+pub(crate) fn let_others_go_first(urgency: Urgency) {
+    let _ = match urgency {
+        Urgency::Awaited => rustix::process::nice(NICENESS).is_ok(),
+        Urgency::CanWait => {
+            let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+            set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok()
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn work_that_is_dropped_is_told_and_waited_for() {
+        let (ended, told) = channel();
+        let work = Background::begin("waits", Urgency::Awaited, move |unwanted| {
+            while !unwanted.is_set() {
+                std::thread::yield_now();
+            }
+            ended.send(()).unwrap();
+        });
+        let work = work.unwrap();
+        assert!(!work.is_finished());
+        drop(work);
+        assert_eq!(told.try_recv(), Ok(()), "it has ended");
+        let work = Background::begin("gives up", Urgency::CanWait, |unwanted| {
+            while !unwanted.is_set() {
+                std::thread::yield_now();
+            }
+            7
+        });
+        let work = work.unwrap();
+        assert!(work.is_in_the_way());
+        assert_eq!(work.give_up(), Some(7));
+        let (ended, told) = channel();
+        let left = Background::begin("is left", Urgency::Awaited, move |unwanted| {
+            while !unwanted.is_set() {
+                std::thread::yield_now();
+            }
+            ended.send(()).unwrap();
+        });
+        let left = left.unwrap();
+        assert!(!left.is_in_the_way(), "somebody waits for it");
+        left.leave();
+        told.recv().unwrap();
+        assert_eq!(
+            Background::begin("panics", Urgency::CanWait, |_| panic!("as it should")).unwrap().end(),
+            None::<()>
+        );
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_can_wait_gets_what_others_leave_and_nothing_else_does() {
+        // proc_pid_stat(5): the nineteenth field is the niceness, the forty-first the policy, 5 for SCHED_IDLE.
+        let own = |_: &Unwanted| {
+            let told = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+            let behind_name: Vec<String> = told.rsplit_once(") ").unwrap().1.split(' ').map(str::to_owned).collect();
+            (behind_name[16].clone(), behind_name[38].clone())
+        };
+        let run = |urgency| Background::begin("tells", urgency, own).unwrap().end().unwrap();
+        let before = own(&Unwanted::default());
+        assert_eq!(run(Urgency::CanWait).1, "5");
+        assert_eq!(run(Urgency::Awaited).1, before.1);
+        assert!(run(Urgency::Awaited).0.parse::<i32>().unwrap() > before.0.parse().unwrap());
+        assert_eq!(own(&Unwanted::default()), before, "only the threads themselves");
+    }
+
+    #[test]
+    fn parts_of_upkeep_go_on_while_one_of_them_does() {
+        use Tended::{Busy, Idle, Waits};
+        assert_eq!((Idle.and(Idle), Idle.and(Waits), Waits.and(Busy), Busy.and(Idle)), (Idle, Waits, Busy, Busy));
+    }
+}

@@ -1,0 +1,315 @@
+//! Segments kept as a search wants them, beside whoever publishes: what is alive apart from what only the past holds.
+//!
+//! In: what is alive in some head. Out: the same documents in other segments.
+//!
+//! ```text
+//!  tend ── living ones among the dead? ───────────► thread: they are copied into one segment, in a folder of its own
+//!  tend ── copied, and nothing left meanwhile? ───► its files renamed; removed there and added here, in one commit
+//!  tend ── a large merge was put off? ────────────► a commit, at which tantivy begins it
+//! ```
+//!
+//! **Invariant:** an entry is in one document that was not removed, before the commit and behind it; so every searcher has it once,
+//! and what versions answer stays as it is. A copy of documents of which one was removed meanwhile, or whose segment was merged, is
+//! thrown away and made again. What a crash leaves of a copy is removed by the next writer.
+
+use super::LexicalError;
+use super::directory::Folder;
+use super::temperature::{self, Held, Next, Source};
+use super::writer::LexicalWriter;
+use crate::index::background::{Background, Tended, Unwanted, Urgency};
+use roaring::RoaringBitmap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use tantivy::directory::OwnedBytes;
+use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
+use tantivy::index::{Index, Segment, SegmentId, SegmentMeta};
+use tantivy::indexer::merge_filtered_segments;
+use tantivy::{BitSet, Directory, DocId, TantivyError};
+
+/// The folder, in that of the index, in which copies are made, each in a folder of its own.
+const FOLDER: &str = "copied";
+/// Documents of one copy: some seconds of work, which are lost where it is thrown away.
+pub(super) const COPIED_AT_ONCE: usize = 200_000;
+
+/// What a step of upkeep came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Relocated {
+    /// So many documents were moved.
+    pub moved: u64,
+    /// What there is left to do.
+    pub tended: Tended,
+}
+
+/// The upkeep of a writer: what its threads work on.
+#[derive(Default)]
+pub(super) struct Upkeep {
+    /// Reads which entries large segments hold.
+    reading: Option<Background<Result<Held, LexicalError>>>,
+    /// Copies living documents.
+    copying: Option<Background<Result<Copied, LexicalError>>>,
+    /// How often a copy was thrown away, one after the other.
+    pub(super) in_vain: u32,
+    /// How many copies were begun.
+    copies: u64,
+}
+
+/// Documents that were found in a segment.
+struct Found {
+    /// The segment, as it was then.
+    segment: SegmentMeta,
+    /// The entries that were looked for.
+    wanted: RoaringBitmap,
+    /// Those that are there, ...
+    entries: RoaringBitmap,
+    /// ... and their documents.
+    documents: Vec<DocId>,
+}
+
+/// A copy of documents.
+struct Copied {
+    folder: PathBuf,
+    found: Vec<Found>,
+    /// What they are in now, and how many there are; nothing where none was found.
+    segment: Option<(SegmentId, u32)>,
+}
+
+impl LexicalWriter {
+    /// Takes one short step towards segments that hold what is alive in a head, apart from those that hold the past. `alive` is what
+    /// some head holds; from now on, segments are merged with their like. Nothing may be added that is not committed yet.
+    ///
+    /// What takes long is left to threads, and the next steps look for their end. A step that takes over what they made takes the time
+    /// of a commit, and is not taken where `go_on` says no.
+    ///
+    /// # Errors
+    /// Where a segment cannot be read or written: nothing was moved. [`LexicalError::Commit`]: open the writer again.
+    pub fn tend(
+        &mut self,
+        alive: &RoaringBitmap,
+        urgency: Urgency,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Relocated, LexicalError> {
+        self.tend_at_most(alive, COPIED_AT_ONCE, urgency, go_on)
+    }
+
+    /// Does as [`Self::tend`] does, with a limit on the documents of one copy.
+    pub(super) fn tend_at_most(
+        &mut self,
+        alive: &RoaringBitmap,
+        limit: usize,
+        urgency: Urgency,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Relocated, LexicalError> {
+        let step = |tended| Ok(Relocated { moved: 0, tended });
+        if !self.take_read()? || self.is_copying() {
+            return step(Tended::Waits);
+        }
+        if self.is_copied() {
+            let moved = if go_on() { self.take_copy()? } else { 0 };
+            return Ok(Relocated { moved, tended: Tended::Busy });
+        }
+        if go_on() && self.temperature.is_put_off() {
+            // The policy is asked when a commit or a merge ends.
+            self.commit(self.next_ordinal())?;
+            return step(Tended::Busy);
+        }
+        let (index, segments) = (self.writer.index().clone(), self.segments()?);
+        match self.temperature.tell(alive, self.next_ordinal(), &index, &segments, limit)? {
+            Next::Take(sources) => self.begin_to_copy(sources, urgency)?,
+            Next::Read(unknown) => self.begin_to_read(unknown, urgency)?,
+            Next::Rest => return step(Tended::Idle),
+        }
+        step(Tended::Waits)
+    }
+
+    pub(super) fn segments(&self) -> Result<Vec<SegmentMeta>, LexicalError> {
+        self.writer.index().searchable_segment_metas().map_err(load)
+    }
+
+    /// Returns whether a copy is being made.
+    pub(super) fn is_copying(&self) -> bool {
+        self.upkeep.copying.as_ref().is_some_and(|copying| !copying.is_finished())
+    }
+
+    /// Returns whether a copy waits to be taken over.
+    pub(super) fn is_copied(&self) -> bool {
+        self.upkeep.copying.as_ref().is_some_and(Background::is_finished)
+    }
+
+    /// Begins to copy documents into one segment.
+    pub(super) fn begin_to_copy(&mut self, sources: Vec<Source>, urgency: Urgency) -> Result<(), LexicalError> {
+        let (index, folder) = (self.writer.index().clone(), self.next_folder());
+        let work = move |unwanted: &Unwanted| copy(&index, sources, folder, unwanted);
+        let copying = Background::begin("tidemill-words", urgency, work);
+        self.upkeep.copying = Some(copying.map_err(|source| load(source.into()))?);
+        Ok(())
+    }
+
+    /// Copies documents into one segment and takes it over; returns how many were moved.
+    pub(super) fn copy_now(&mut self, sources: Vec<Source>) -> Result<u64, LexicalError> {
+        let folder = self.next_folder();
+        let copied = copy(self.writer.index(), sources, folder, &Unwanted::default());
+        self.end_copy(copied)
+    }
+
+    /// Returns a folder that no copy was made in, not even one that was left behind.
+    fn next_folder(&mut self) -> PathBuf {
+        self.upkeep.copies += 1;
+        self.folder.root().join(FOLDER).join(self.upkeep.copies.to_string())
+    }
+
+    /// Leaves what threads make for nobody, so that nobody waits for them.
+    pub(super) fn leave_upkeep(&mut self) {
+        if let Some(copying) = self.upkeep.copying.take_if(|copying| copying.is_in_the_way()) {
+            copying.leave();
+            self.temperature.let_go();
+        }
+        if let Some(reading) = self.upkeep.reading.take_if(|reading| reading.is_in_the_way()) {
+            reading.leave();
+        }
+    }
+
+    /// Takes over the copy that waits; returns how many documents were moved.
+    pub(super) fn take_copy(&mut self) -> Result<u64, LexicalError> {
+        let Some(copying) = self.upkeep.copying.take() else { return Ok(0) };
+        let panicked = || load(TantivyError::SystemError("the thread that copies documents panicked".to_owned()));
+        self.end_copy(copying.end().unwrap_or_else(|| Err(panicked())))
+    }
+
+    fn end_copy(&mut self, copied: Result<Copied, LexicalError>) -> Result<u64, LexicalError> {
+        let moved = copied.and_then(|copied| self.take_over(copied));
+        // Whatever came of it, what it was made of may be merged again.
+        self.temperature.let_go();
+        sweep(self.folder.root()).map_err(|source| load(source.into()))?;
+        moved
+    }
+
+    /// Puts a copy in the place of what was copied, if that is still as it was; returns how many documents were moved.
+    fn take_over(&mut self, copied: Copied) -> Result<u64, LexicalError> {
+        let (index, segments) = (self.writer.index().clone(), self.segments()?);
+        let is_as_it_was = |found: &Found| {
+            let now = segments.iter().find(|segment| segment.id() == found.segment.id());
+            now.is_some_and(|now| now.delete_opstamp() == found.segment.delete_opstamp())
+        };
+        if !copied.found.iter().all(is_as_it_was) {
+            return Ok(0);
+        }
+        for Found { segment, wanted, entries, .. } in &copied.found {
+            // A merge that ended beside a removal may have been read before it: then less is there than was read.
+            self.temperature.left(&(wanted - entries), Some(segment.id()));
+        }
+        let Some((id, documents)) = copied.segment else { return Ok(0) };
+        self.sweep()?;
+        // As long as it is known, its files are not removed.
+        let segment = index.new_segment_meta(id, documents);
+        put_in_place(&copied.folder, self.folder.root(), &index, id).map_err(|source| load(source.into()))?;
+        let moved = copied.found.into_iter().map(|found| (found.segment.id(), found.entries, found.documents));
+        let moved: Vec<_> = moved.collect();
+        // The removal is not meant for the copy, which meets it all the same.
+        self.remove_from(segments.iter().map(SegmentMeta::id).chain([id]), &moved)?;
+        self.writer.add_segment(segment).map_err(|source| LexicalError::Commit(Box::new(source)))?;
+        let mut entries = RoaringBitmap::new();
+        for (from, of_one, _) in &moved {
+            self.temperature.left(of_one, Some(*from));
+            entries |= of_one;
+        }
+        let number = entries.len();
+        self.temperature.learn(vec![(id, entries)]);
+        // While somebody knows of a segment, its files stay.
+        drop(segments);
+        self.commit(self.next_ordinal())?;
+        Ok(number)
+    }
+
+    /// Begins to read what segments hold.
+    pub(super) fn begin_to_read(&mut self, segments: Vec<SegmentMeta>, urgency: Urgency) -> Result<(), LexicalError> {
+        let index = self.writer.index().clone();
+        let reading = Background::begin("tidemill-words", urgency, move |_| temperature::read(&index, &segments));
+        self.upkeep.reading = Some(reading.map_err(|source| load(source.into()))?);
+        Ok(())
+    }
+
+    /// Takes over what was read of segments; returns whether nothing is being read any more.
+    pub(super) fn take_read(&mut self) -> Result<bool, LexicalError> {
+        let Some(reading) = self.upkeep.reading.take_if(|reading| reading.is_finished()) else {
+            return Ok(self.upkeep.reading.is_none());
+        };
+        let panicked = || load(TantivyError::SystemError("the thread that reads ordinals panicked".to_owned()));
+        self.temperature.learn(reading.end().unwrap_or_else(|| Err(panicked()))?);
+        Ok(true)
+    }
+}
+
+/// Removes what is left of copies, by a writer that was killed too.
+pub(super) fn sweep(root: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(root.join(FOLDER)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Copies documents of some segments into one, in a folder of its own.
+fn copy(index: &Index, sources: Vec<Source>, folder: PathBuf, unwanted: &Unwanted) -> Result<Copied, LexicalError> {
+    let (mut found, mut segments, mut filters) = (Vec::new(), Vec::new(), Vec::new());
+    for Source { segment, wanted } in sources {
+        let at = temperature::find(&temperature::open(index, &segment)?, &wanted)?;
+        let (entries, documents): (RoaringBitmap, Vec<DocId>) = at.into_iter().unzip();
+        if !documents.is_empty() {
+            segments.push(index.segment(segment.clone()));
+            filters.push(Some(only(&documents, segment.max_doc()).map_err(|source| load(source.into()))?));
+        }
+        found.push(Found { segment, wanted, entries, documents });
+    }
+    if segments.is_empty() {
+        return Ok(Copied { folder, found, segment: None });
+    }
+    let segment = copy_filtered(&segments, filters, &folder, unwanted).map_err(load)?;
+    let expected: usize = found.iter().map(|found| found.documents.len()).sum();
+    if segment.max_doc() as usize != expected {
+        return Err(LexicalError::Segment { segment: segment.id().uuid_string(), what: "a copy lacks documents" });
+    }
+    Ok(Copied { folder, found, segment: Some((segment.id(), segment.max_doc())) })
+}
+
+fn copy_filtered(
+    segments: &[Segment],
+    filters: Vec<Option<AliveBitSet>>,
+    folder: &Path,
+    unwanted: &Unwanted,
+) -> tantivy::Result<SegmentMeta> {
+    fs::create_dir_all(folder)?;
+    let settings = segments[0].index().settings().clone();
+    let copy = merge_filtered_segments(segments, settings, filters, Folder::open_for(folder, unwanted.clone())?)?;
+    let mut made = copy.searchable_segment_metas()?;
+    made.pop().ok_or_else(|| TantivyError::SystemError("a copy has no segment".to_owned()))
+}
+
+/// Returns the filter that lets some documents of a segment through.
+fn only(documents: &[DocId], max_doc: u32) -> io::Result<AliveBitSet> {
+    let mut set = BitSet::with_max_value(max_doc);
+    for document in documents {
+        set.insert(*document);
+    }
+    let mut bytes = Vec::new();
+    write_alive_bitset(&set, &mut bytes)?;
+    Ok(AliveBitSet::open(OwnedBytes::new(bytes)))
+}
+
+/// Renames the files of a copy, which are durable, into the folder of the index.
+fn put_in_place(folder: &Path, root: &Path, index: &Index, segment: SegmentId) -> io::Result<()> {
+    let name = segment.uuid_string();
+    for file in fs::read_dir(folder)? {
+        let file = file?.path();
+        let Some(of_copy) = file.file_name().filter(|file| file.to_string_lossy().starts_with(&name)) else { continue };
+        // tantivy removes only what it has made; so it makes a file of the name, which is replaced.
+        let made =
+            index.directory().open_write(Path::new(of_copy)).map_err(|error| io::Error::other(error.to_string()))?;
+        drop(made);
+        fs::rename(&file, root.join(of_copy))?;
+    }
+    Ok(())
+}
+
+fn load(source: TantivyError) -> LexicalError {
+    LexicalError::Load(Box::new(source))
+}
