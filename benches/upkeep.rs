@@ -1,9 +1,10 @@
 //! Does what the index does for itself between commits hold up a publish, or a search?
 //!
 //! `TIDEMILL_BENCH_REPO=/path/to/engine.git cargo bench --bench upkeep` makes a store of `TIDEMILL_BENCH_DEAD` (5,000) living
-//! entries, each of which was written anew ten times, without any upkeep; then commits and searches come while a tracker does
-//! it, and as many again when it has nothing left to do. It prints what both took, and the longest step during which the
-//! publishing thread can do nothing else.
+//! entries, each of which was written anew ten times, without any upkeep. Searches come while nobody else is at work, and while a
+//! tracker does nothing but upkeep, by turns with stores of their own; then commits and searches come while it does upkeep, and as many
+//! again when it has nothing left to do. It prints what all took, and the longest step during which the publishing thread can do
+//! nothing else.
 //!
 //! Then it makes a store of `TIDEMILL_BENCH_COMMITS` (500) snapshots, of which `TIDEMILL_BENCH_KEEP` (50) are to be kept, and lets
 //! commits and searches come while a tracker collects the rest, asked by `snapshots gc`, and as many while it does not.
@@ -14,7 +15,7 @@
 
 mod support;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -30,6 +31,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Commits beside upkeep, and as many behind it.
 const COMMITS: usize = 20;
+/// Stores whose upkeep meets searches.
+const ROUNDS: usize = 3;
 /// What is told of an epoch that is finished while the publishing thread is at a step.
 const WAITED: &str = "… of that, until the thread that publishes was free (reach ≤ 20 ms)";
 
@@ -49,8 +52,7 @@ fn collecting(origin: &Repository, folder: &Path, commits: usize, keep: usize) {
     run(track(origin, &data, &["--once", "--backfill", &commits.saturating_sub(1).to_string()]));
     std::fs::write(&settings, format!("[retention]\nnewest = {keep}\n")).expect("the folder can be written");
     let settings = settings.to_str().expect("its path is UTF-8");
-    let copied = Command::new("cp").arg("-a").arg(&data).arg(&idle).status();
-    assert!(copied.is_ok_and(|status| status.success()), "the store can be copied");
+    copy(&data, &idle);
     let collect = |data: &Path| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidemill"));
         command.args(["snapshots", "gc", "--json", "--config", settings, "--data"]).arg(data).stdout(Stdio::piped());
@@ -105,47 +107,85 @@ fn collecting(origin: &Repository, folder: &Path, commits: usize, keep: usize) {
     row("`snapshots gc` beside the commits; with nothing beside it", format!("{:.1} s; {:.1} s", busy.0, alone.0));
 }
 
-/// Measures commits and searches that meet the upkeep of a store in which each living entry has ten dead ones, against those
-/// behind it.
+/// Measures searches and commits that meet the upkeep of a store in which each living entry has ten dead ones, against those
+/// that meet nothing.
 fn upkeep(origin: &Repository, folder: &Path, living: usize) {
-    let (data, path) = (folder.join("untidy"), folder.join("untidy.git"));
+    let (untidy, path) = (folder.join("untidy"), folder.join("untidy.git"));
     Corpus::read(origin.path(), SEED).rewrite(living, DEATHS, &path);
     let repository = Repository::open(&path);
     // Ended when the last line is there, as by somebody who stops the tracker: what can wait is left to do.
-    let mut loads = Live::start_with(&repository, &data, &["--backfill", "all"]);
+    let mut loads = Live::start_with(&repository, &untidy, &["--backfill", "all"]);
     while loads.next()["commit"].as_str() != Some(repository.head()) {}
     // Killed, when it is dropped.
     drop(loads);
     let commits = small_commits(&path, 2 * COMMITS + 1);
     let (first, commits) = commits.split_first().expect("commits were made");
-    let (log, asked) = (folder.join("log"), questions(&path, DRAWN));
-    let mut alone = ask(&data, &asked, |asked| asked == 2 * DRAWN);
-    repository.move_head(first);
-    // So that no publish waits for what the loads wrote.
-    assert!(Command::new("sync").status().is_ok_and(|status| status.success()), "the disk can be waited for");
-    let mut live = Live::start_logged(&repository, &data, &log);
-    live.next();
-    let beside = met(&repository, &mut live, &data, &asked, &commits[..COMMITS]);
-    rested(&log);
-    let mut waits = last(steps_of(&log, WAITING));
-    let behind = met(&repository, &mut live, &data, &asked, &commits[COMMITS..]);
-    let mut later_waits = last(steps_of(&log, WAITING));
-    live.end();
-    let mut steps: Vec<f64> = steps_of(&log, UPKEEP).into_iter().filter(|step| *step >= 1.0).collect();
+    let asked = questions(&path, DRAWN);
     println!(
         "\nupkeep of a store of {living} living entries and ten dead ones for each\n\n| what | figure |\n|---|---|"
     );
+    repository.move_head(first);
+    let [mut alone, mut meanwhile] = [Vec::new(), Vec::new()];
+    for round in 0..ROUNDS {
+        let data = copy(&untidy, &folder.join(format!("searched-{round}")));
+        let log = folder.join(format!("searched-{round}.log"));
+        let mut live = Live::start_logged(&repository, &data, &log);
+        live.next();
+        told(&log, UPKEEP);
+        let met = beside(&data, &asked, || told(&log, RESTS));
+        live.end();
+        let nobody = copy(&untidy, &folder.join(format!("alone-{round}")));
+        alone.extend(ask(&nobody, &asked, |asked| asked == met.len()));
+        meanwhile.extend(met);
+    }
+    row(
+        &format!(
+            "hybrid search beside upkeep, against one of the same store with nobody else at work, {} of each",
+            alone.len()
+        ),
+        format!("{} against {}", latency(&mut meanwhile), latency(&mut alone)),
+    );
+    let log = folder.join("log");
+    let mut live = Live::start_logged(&repository, &untidy, &log);
+    live.next();
+    told(&log, UPKEEP);
+    let (mut publishes, mut searches) = met(&repository, &mut live, &untidy, &asked, &commits[..COMMITS]);
+    rested(&log);
+    let mut waits = last(steps_of(&log, WAITING));
+    let (mut later, mut quiet) = met(&repository, &mut live, &untidy, &asked, &commits[COMMITS..]);
+    let mut later_waits = last(steps_of(&log, WAITING));
+    live.end();
+    let mut steps: Vec<f64> = steps_of(&log, UPKEEP).into_iter().filter(|step| *step >= 1.0).collect();
     row(
         &format!("the longest of {} steps of a millisecond and more", steps.len()),
         format!("{:.1} ms; {}", steps.iter().copied().fold(0.0, f64::max), latency(&mut steps)),
     );
-    let [(mut publishes, mut searches), (mut later, mut quiet)] = [beside, behind];
     let figure = format!("{} against {}", latency(&mut publishes), latency(&mut later));
     row(&format!("from the ref to the line, {COMMITS} commits beside upkeep against as many behind it"), figure);
     let figure = format!("{} against {}", latency(&mut waits), latency(&mut later_waits));
     row(WAITED, figure);
-    let figure = format!("{}; {} against {}", latency(&mut alone), latency(&mut searches), latency(&mut quiet));
-    row("hybrid search of that store with nobody else at work; meanwhile, against behind it", figure);
+    let figure = format!("{} against {}", latency(&mut searches), latency(&mut quiet));
+    row("hybrid search beside those commits", figure);
+}
+
+/// Copies a store, and waits for the disk, so that nothing that is measured does.
+fn copy(data: &Path, to: &Path) -> PathBuf {
+    let copied = Command::new("cp").arg("-a").arg(data).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()), "the store can be copied");
+    assert!(Command::new("sync").status().is_ok_and(|status| status.success()), "the disk can be waited for");
+    to.to_owned()
+}
+
+/// Asks until something has ended; returns what each question took.
+fn beside(data: &Path, asked: &[String], something: impl FnOnce() + Send) -> Vec<f64> {
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            something();
+            ends.store(true, Relaxed);
+        });
+        ask(data, asked, |_| ends.load(Relaxed))
+    })
 }
 
 /// Returns what commits and searches take while both come.
@@ -193,15 +233,23 @@ fn last(mut waits: Vec<f64>) -> Vec<f64> {
     waits.split_off(waits.len().saturating_sub(COMMITS))
 }
 
-/// Waits until nothing more is done.
+/// Waits until a log tells of something.
+fn told(log: &Path, something: &str) {
+    while !std::fs::read_to_string(log).is_ok_and(|log| log.contains(something)) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until nothing more is done: upkeep begins after two calm seconds.
 fn rested(log: &Path) {
     let mut known = 0;
     while steps_of(log, UPKEEP).len() > std::mem::replace(&mut known, steps_of(log, UPKEEP).len()) {
-        std::thread::sleep(Duration::from_secs(1));
+        std::thread::sleep(Duration::from_secs(3));
     }
 }
 
 const UPKEEP: &str = "a step of upkeep took ";
+const RESTS: &str = "upkeep has nothing left to do";
 const COLLECTING: &str = "a step of collecting took ";
 const WAITING: &str = "an epoch waited ";
 
