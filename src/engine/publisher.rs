@@ -280,16 +280,17 @@ fn next_epoch(
         let turn = collect(writer, collector, open);
         // Who waits for upkeep waits for this as well.
         open.lock().is_untidy |= turn != Turn::Rests;
-        if turn == Turn::Busy {
+        if turn != Turn::Rests {
             // Steps of a few milliseconds, and `snapshots gc` waits for the last.
-            pause = begun.elapsed().max(PAUSE_WHILE_BUSY);
+            let busy = begun.elapsed().max(PAUSE_WHILE_BUSY);
+            pause = if turn == Turn::Busy { busy } else { PAUSE_WHILE_WAITING };
             continue;
         }
         let (is_untidy, is_hurried) = {
             let open = open.lock();
             (open.is_untidy, open.is_hurried)
         };
-        pause = if turn == Turn::Waits { PAUSE_WHILE_WAITING } else { LOOK };
+        pause = LOOK;
         let left = patience.left(is_hurried);
         if !is_untidy || !left.is_zero() {
             if is_untidy {
@@ -297,11 +298,9 @@ fn next_epoch(
             }
             continue;
         }
-        let urgency = if is_hurried { Urgency::Awaited } else { Urgency::CanWait };
-        match tend(writer, urgency, open, patience) {
+        match tend(writer, is_hurried, open, patience) {
             Tended::Busy => pause = PAUSE_WHILE_BUSY,
             Tended::Waits => pause = PAUSE_WHILE_WAITING,
-            Tended::Idle if turn == Turn::Waits => {}
             Tended::Idle => {
                 tracing::debug!("upkeep has nothing left to do");
                 patience.untidy = None;
@@ -312,15 +311,16 @@ fn next_epoch(
     }
 }
 
-/// Takes a step of upkeep.
-fn tend(writer: &mut IndexWriter, urgency: Urgency, open: &Open, patience: &mut Patience) -> Tended {
+/// Takes a step of upkeep. After a failure it waits a while, and so does nobody else.
+fn tend(writer: &mut IndexWriter, is_hurried: bool, open: &Open, patience: &mut Patience) -> Tended {
+    let urgency = if is_hurried { Urgency::Awaited } else { Urgency::CanWait };
     let begun = Instant::now();
     let tended = writer.tend(urgency, &|| open.is_quiet());
     tracing::debug!("a step of upkeep took {:.1} ms", begun.elapsed().as_secs_f64() * 1000.0);
     tended.unwrap_or_else(|error| {
         tracing::warn!("upkeep waits a minute: {error}");
         patience.not_before = Instant::now() + PAUSE_AFTER_FAILURE;
-        Tended::Idle
+        if is_hurried { Tended::Idle } else { Tended::Waits }
     })
 }
 

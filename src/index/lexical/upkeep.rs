@@ -180,7 +180,7 @@ impl LexicalWriter {
         let moved = copied.and_then(|copied| self.take_over(copied));
         // Whatever came of it, what it was made of may be merged again.
         self.temperature.let_go();
-        sweep(self.folder.root()).map_err(|source| load(source.into()))?;
+        remove_copies(self.folder.root());
         moved
     }
 
@@ -240,12 +240,9 @@ impl LexicalWriter {
     }
 }
 
-/// Removes what is left of copies, by a writer that was killed too.
-pub(super) fn sweep(root: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(root.join(FOLDER)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+/// Removes what is left of copies, by a writer that was killed too. It is a wish: what stays takes space, and nobody looks at it.
+pub(super) fn remove_copies(root: &Path) {
+    let _ = fs::remove_dir_all(root.join(FOLDER));
 }
 
 /// Copies documents of some segments into one, in a folder of its own.

@@ -108,7 +108,7 @@ impl LexicalWriter {
             (index, fields)
         };
         directory::forget_list(dir);
-        upkeep::sweep(dir).map_err(|source| failed(source.into()))?;
+        upkeep::remove_copies(dir);
         let next_ordinal = next_ordinal(dir, &index.load_metas().map_err(failed)?)?;
 
         // Two merging threads, so that small merges do not wait for a large one; they let others go first.
