@@ -71,6 +71,17 @@ impl Folder {
         self.unwanted.set();
     }
 
+    /// Refuses what is no file: who opens a pipe would wait for ever.
+    fn check(&self, path: &Path) -> io::Result<()> {
+        let path = self.root.join(path);
+        match std::fs::metadata(&path) {
+            Ok(found) if !found.is_file() => {
+                Err(io::Error::other(format!("`{}` is not a file; remove it", path.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Makes durable what was written. Whoever asks beside another waits for it, and what failed is tried again.
     fn settle(&self) -> io::Result<()> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,6 +131,7 @@ impl fmt::Debug for Folder {
 
 impl Directory for Folder {
     fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
+        self.check(path).map_err(|error| OpenReadError::wrap_io_error(error, path.to_owned()))?;
         self.files.get_file_handle(path)
     }
 
@@ -144,6 +156,7 @@ impl Directory for Folder {
 
     fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
         if path != Path::new(FILES) {
+            self.check(path).map_err(|error| OpenReadError::wrap_io_error(error, path.to_owned()))?;
             return self.files.atomic_read(path);
         }
         let listed = self.list().and_then(|files| Ok(serde_json::to_vec(&files)?));
@@ -165,6 +178,7 @@ impl Directory for Folder {
     }
 
     fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
+        self.check(&lock.filepath).map_err(|error| LockError::IoError(Arc::new(error)))?;
         self.files.acquire_lock(lock)
     }
 
@@ -265,6 +279,33 @@ mod tests {
         assert_eq!(waiting(), 0);
         assert!(matches!(folder.open_write(Path::new("more.term")), Err(OpenWriteError::FileAlreadyExists(_))));
         assert_eq!(fs::read(root.path().join("19.term")).unwrap(), [7; 100]);
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_by_name_and_nobody_waits_for_it() {
+        let root = tempfile::tempdir().unwrap();
+        let mut writer = LexicalWriter::open_or_create(root.path()).unwrap();
+        writer.add(Ordinal::new(0), "fn spawn() {}", "spawn").unwrap();
+        writer.commit(1).unwrap();
+        writer.close().unwrap();
+        let term = names(root.path()).into_iter().find(|name| name.ends_with(".term")).unwrap();
+        for name in ["meta.json", ".tantivy-writer.lock", ".tantivy-meta.lock", &term] {
+            let (path, aside) = (root.path().join(name), root.path().join("aside"));
+            let was_there = fs::rename(&path, &aside).is_ok();
+            assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+            let refused: [Option<anyhow::Error>; 2] = [
+                LexicalWriter::open_or_create(root.path()).err().map(Into::into),
+                LexicalReader::open(root.path()).err().map(Into::into),
+            ];
+            let told: Vec<String> = refused.into_iter().flatten().map(|error| format!("{error:#}")).collect();
+            assert!(!told.is_empty(), "{name}");
+            assert!(told.iter().all(|told| told.contains(&format!("{name}` is not a file; remove it"))), "{told:?}");
+            fs::remove_file(&path).unwrap();
+            if was_there {
+                fs::rename(&aside, &path).unwrap();
+            }
+        }
+        assert_eq!(LexicalReader::open(root.path()).unwrap().searcher().num_docs(), 1);
     }
 
     #[test]
