@@ -4,8 +4,8 @@
 //! and the living documents that a segment gives up next.
 //!
 //! ```text
-//!            ┌ hot: mostly alive     ◄─┐ moved,          What has died stays behind, where no search of a head
-//!  segments ─┼ mixed                 ──┘ a few at a time  reads it, and is not merged with what is alive.
+//!            ┌ hot: mostly alive     ◄─┐ what is alive    What has died stays behind, where no search of a head
+//!  segments ─┼ mixed                 ──┘ is copied there  reads it, and is not merged with what is alive.
 //!            └ cold: nothing is alive                     Each kind is merged with its own kind only.
 //! ```
 //!
