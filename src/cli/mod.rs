@@ -137,7 +137,7 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => replay::bench(&cli.global, &args),
         Command::Demo(args) => demo::run(&cli.global, &args),
     };
-    match outcome {
+    ended(match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::NotAllWell) => ExitCode::from(3),
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
@@ -145,5 +145,16 @@ pub fn main() -> ExitCode {
             eprintln!("tidemill: {}", output::one_line(&error));
             ExitCode::FAILURE
         }
+    })
+}
+
+/// Ends the process at once where work was left behind: everything that was promised is durable.
+fn ended(code: ExitCode) -> ExitCode {
+    #[cfg(feature = "faiss")]
+    if crate::index::background::is_any_left() {
+        use std::io::Write;
+        let _ = std::io::stdout().flush();
+        crate::index::vector::end_at_once(code);
     }
+    code
 }

@@ -9,6 +9,7 @@
 
 use super::EngineError;
 use super::board::{Board, now};
+use super::error::chain;
 use super::tracker::Stop;
 use crate::store::FetchState;
 use crate::watch::git::GitSource;
@@ -77,12 +78,6 @@ impl Fetching {
 fn wait(every: Duration, failures: u32) -> Duration {
     let every = every.max(SHORTEST);
     every.saturating_mul(1 << failures.min(16)).min(every.max(LONGEST))
-}
-
-/// Returns an error and its causes as one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 
 use super::EngineError;
 use super::collector::{Collector, Turn};
+use super::error::chain;
 use super::tracker::Stop;
 use super::transient::Transient;
 use crate::index::apply::{ApplyError, IndexWriter, Published, Target};
@@ -318,7 +319,8 @@ fn tend(writer: &mut IndexWriter, is_hurried: bool, open: &Open, patience: &mut 
     let tended = writer.tend(urgency, &|| open.is_quiet());
     tracing::debug!("a step of upkeep took {:.1} ms", begun.elapsed().as_secs_f64() * 1000.0);
     tended.unwrap_or_else(|error| {
-        tracing::warn!("upkeep waits a minute: {error}");
+        let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), chain);
+        tracing::warn!("upkeep waits a minute: {cause}");
         patience.not_before = Instant::now() + PAUSE_AFTER_FAILURE;
         if is_hurried { Tended::Idle } else { Tended::Waits }
     })
@@ -358,7 +360,8 @@ fn publish_all(
         patience.untidy.get_or_insert(patience.published);
         {
             let mut open = open.lock();
-            open.is_untidy |= !all_published.is_empty();
+            // Also what only brought back what heads hold.
+            open.is_untidy = true;
             open.epochs -= number;
             open.changes -= changes;
         }

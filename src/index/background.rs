@@ -9,6 +9,7 @@
 //! How far others go first is a wish; where the system refuses it, threads share.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -20,7 +21,18 @@ use thread_priority::{
 /// How long a thread lets others go first whose end somebody waits for (nice(2)): beside one that does not it gets a tenth of a processor.
 const NICENESS: i32 = 10;
 /// How long a thread is waited for that nobody wants.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Room on the disk that is left to commits: work that can wait fills no disk.
+const RESERVED_BYTES: u64 = 256 << 20;
+
+/// Whether a thread was left behind that may be at work still.
+static IS_ANY_LEFT: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether a thread was left behind that may be at work still: then the process had better end at once.
+pub(crate) fn is_any_left() -> bool {
+    IS_ANY_LEFT.load(Ordering::Relaxed)
+}
 
 /// How far a thread lets others go first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,7 +122,9 @@ impl<T> Background<T> {
     /// Says that the work is not wanted any more, and does not wait for its end.
     pub(crate) fn leave(mut self) {
         self.unwanted.set();
-        self.thread = None;
+        if self.thread.take().is_some_and(|thread| !thread.is_finished()) {
+            IS_ANY_LEFT.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Waits until the work is done, and returns what it came to; nothing if the thread panicked.
@@ -123,15 +137,25 @@ impl<T> Background<T> {
         self.abandon()
     }
 
-    fn abandon(&mut self) -> Option<T> {
-        let thread = self.thread.take()?;
-        self.unwanted.set();
+    /// Waits so long for the end of the work, and returns whether it is done.
+    pub(crate) fn is_finished_within(&self, patience: Duration) -> bool {
         let begun = Instant::now();
-        while !thread.is_finished() {
-            if begun.elapsed() > PATIENCE {
-                return None;
+        while !self.is_finished() {
+            if begun.elapsed() > patience {
+                return false;
             }
             std::thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
+    fn abandon(&mut self) -> Option<T> {
+        self.unwanted.set();
+        let is_finished = self.is_finished_within(PATIENCE);
+        let thread = self.thread.take()?;
+        if !is_finished {
+            IS_ANY_LEFT.store(true, Ordering::Relaxed);
+            return None;
         }
         thread.join().ok()
     }
@@ -141,6 +165,17 @@ impl<T> Drop for Background<T> {
     fn drop(&mut self) {
         self.abandon();
     }
+}
+
+/// Returns whether so many bytes can be written to a folder without taking the room that commits need. Where the system does not say,
+/// they can.
+pub(crate) fn has_room(folder: &Path, bytes: u64) -> bool {
+    let Ok(disk) = rustix::fs::statvfs(folder) else { return true };
+    let has_room = disk.f_bavail.saturating_mul(disk.f_frsize) >= bytes.saturating_add(RESERVED_BYTES);
+    if !has_room {
+        tracing::debug!("the disk of {} has no room for upkeep", folder.display());
+    }
+    has_room
 }
 
 /// Lowers the priority of the thread that calls, for good: nobody may raise it again.
@@ -191,6 +226,7 @@ mod tests {
         let left = left.unwrap();
         assert!(!left.is_in_the_way(), "somebody waits for it");
         left.leave();
+        assert!(is_any_left());
         told.recv().unwrap();
         assert_eq!(
             Background::begin("panics", Urgency::CanWait, |_| panic!("as it should")).unwrap().end(),
@@ -213,6 +249,15 @@ mod tests {
         assert_eq!(run(Urgency::Awaited).1, before.1);
         assert!(run(Urgency::Awaited).0.parse::<i32>().unwrap() > before.0.parse().unwrap());
         assert_eq!(own(&Unwanted::default()), before, "only the threads themselves");
+    }
+
+    #[test]
+    fn work_that_can_wait_fills_no_disk() {
+        let folder = std::env::temp_dir();
+        let disk = rustix::fs::statvfs(&folder).unwrap();
+        assert!(!has_room(&folder, disk.f_bavail * disk.f_frsize));
+        assert!(!has_room(&folder, u64::MAX));
+        assert!(has_room(&folder.join("is not there"), 0));
     }
 
     #[test]

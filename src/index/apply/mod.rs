@@ -158,10 +158,7 @@ impl IndexWriter {
         let heads = &self.heads;
         let join = || heads.values().fold(RoaringBitmap::new(), |hot, head| hot | &head.alive.entries);
         let hot = self.hot.get_or_insert_with(join);
-        let vectors = self.vectors.tend(hot, urgency).unwrap_or_else(|error| {
-            tracing::warn!("vectors are searched as they lie, and tended again in a minute: {error}");
-            Tended::Idle
-        });
+        let vectors = self.vectors.tend(hot, urgency)?;
         if !go_on() {
             return Ok(Tended::Busy);
         }

@@ -108,6 +108,12 @@ impl Folder {
         synced
     }
 
+    /// Returns how many bytes the files have together.
+    pub(super) fn bytes(&self) -> u64 {
+        let files = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
+        files.filter_map(|file| file.metadata().ok()).filter(std::fs::Metadata::is_file).map(|file| file.len()).sum()
+    }
+
     /// Lists what tantivy may remove once no list of segments names it.
     fn list(&self) -> io::Result<Vec<String>> {
         let mut files = Vec::new();

@@ -16,7 +16,7 @@ use super::LexicalError;
 use super::directory::Folder;
 use super::temperature::{self, Held, Next, Source};
 use super::writer::LexicalWriter;
-use crate::index::background::{Background, Tended, Unwanted, Urgency};
+use crate::index::background::{Background, Tended, Unwanted, Urgency, has_room};
 use roaring::RoaringBitmap;
 use std::fs;
 use std::io;
@@ -108,6 +108,10 @@ impl LexicalWriter {
             let moved = if go_on() { self.take_copy()? } else { 0 };
             return Ok(Relocated { moved, tended: Tended::Busy });
         }
+        // At the most, what is there is written once more.
+        if !has_room(self.folder.root(), self.folder.bytes()) {
+            return step(Tended::Idle);
+        }
         if go_on() && self.temperature.is_put_off() {
             // The policy is asked when a commit or a merge ends.
             self.commit(self.next_ordinal())?;
@@ -178,6 +182,10 @@ impl LexicalWriter {
 
     fn end_copy(&mut self, copied: Result<Copied, LexicalError>) -> Result<u64, LexicalError> {
         let moved = copied.and_then(|copied| self.take_over(copied));
+        if moved.is_err() {
+            // What was renamed already; nobody waits for it.
+            drop(self.writer.garbage_collect_files());
+        }
         // Whatever came of it, what it was made of may be merged again.
         self.temperature.let_go();
         remove_copies(self.folder.root());
@@ -242,7 +250,8 @@ impl LexicalWriter {
 
 /// Removes what is left of copies, by a writer that was killed too. It is a wish: what stays takes space, and nobody looks at it.
 pub(super) fn remove_copies(root: &Path) {
-    let _ = fs::remove_dir_all(root.join(FOLDER));
+    let folder = root.join(FOLDER);
+    let _ = fs::remove_dir_all(&folder).or_else(|_| fs::remove_file(&folder));
 }
 
 /// Copies documents of some segments into one, in a folder of its own.
@@ -274,7 +283,12 @@ fn copy_filtered(
     folder: &Path,
     unwanted: &Unwanted,
 ) -> tantivy::Result<SegmentMeta> {
-    fs::create_dir_all(folder)?;
+    // Made anew, so that a link that somebody put there is not followed.
+    if let Some(root) = folder.parent().filter(|root| !fs::symlink_metadata(root).is_ok_and(|found| found.is_dir())) {
+        let _ = fs::remove_file(root);
+        fs::create_dir(root)?;
+    }
+    fs::create_dir(folder)?;
     let settings = segments[0].index().settings().clone();
     let copy = merge_filtered_segments(segments, settings, filters, Folder::open_for(folder, unwanted.clone())?)?;
     let mut made = copy.searchable_segment_metas()?;

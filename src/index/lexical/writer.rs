@@ -17,13 +17,13 @@ use super::removal;
 use super::schema::{self, Fields, TEXT_FIELDS};
 use super::temperature::{self, ByTemperature, Temperature};
 use super::upkeep::{self, Upkeep};
+use crate::index::background::{Background, Urgency};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use snapshots::Ordinal;
 use std::fs;
 use std::path::Path;
-use std::sync::mpsc::channel;
 use std::time::Duration;
 use tantivy::index::{IndexMeta, SegmentReader};
 use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
@@ -32,7 +32,7 @@ use tantivy::{Index, IndexWriter, TantivyDocument, TantivyError};
 /// A writer that saw so many commits puts together what they left over when it is closed.
 const COMMITS_TO_TIDY: u32 = 8;
 /// How long a writer that is closed waits for merges: who stops a tracker waits for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How the writer works: for commits as they come, or for a first load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,7 +108,6 @@ impl LexicalWriter {
             (index, fields)
         };
         directory::forget_list(dir);
-        upkeep::remove_copies(dir);
         let next_ordinal = next_ordinal(dir, &index.load_metas().map_err(failed)?)?;
 
         // Two merging threads, so that small merges do not wait for a large one; they let others go first.
@@ -118,6 +117,7 @@ impl LexicalWriter {
             .num_merge_threads(2)
             .build();
         let writer = index.writer_with_options(options).map_err(failed)?;
+        upkeep::remove_copies(dir);
         let temperature = Temperature::default();
         let (commits, is_swept, upkeep) = (0, false, Upkeep::default());
         let mut writer = Self { writer, fields, next_ordinal, commits, temperature, is_swept, upkeep, folder };
@@ -257,17 +257,17 @@ impl LexicalWriter {
             self.commit(self.next_ordinal)?;
         }
         let (writer, folder) = (self.writer, self.folder);
-        let (ended, end) = channel();
-        std::thread::scope(|scope| {
-            scope.spawn(move || ended.send(writer.wait_merging_threads()));
-            let waited = end.recv_timeout(PATIENCE).or_else(|_| {
-                folder.give_up();
-                end.recv()
-            });
-            let waited =
-                waited.unwrap_or_else(|_| Err(TantivyError::SystemError("waiting for merges failed".to_owned())));
-            waited.map_err(|source| LexicalError::Merge(Box::new(source)))
-        })
+        let waiting = Background::begin("tidemill-closing", Urgency::Awaited, move |_| writer.wait_merging_threads());
+        let waiting = waiting.map_err(|source| LexicalError::Merge(Box::new(source.into())))?;
+        if !waiting.is_finished_within(PATIENCE) {
+            folder.give_up();
+            // They fail when they write; where they do not get to, they are left behind, and so is what they wrote.
+            drop(waiting);
+            return Ok(());
+        }
+        let panicked = || TantivyError::SystemError("the thread that waits for merges panicked".to_owned());
+        let waited = waiting.end().unwrap_or_else(|| Err(panicked()));
+        waited.map_err(|source| LexicalError::Merge(Box::new(source)))
     }
 }
 

@@ -48,6 +48,8 @@ mod writer;
 mod tests;
 
 pub use check::{VectorCheck, check};
+#[cfg(feature = "faiss")]
+pub(crate) use faiss::end_at_once;
 pub use format::Shape;
 pub use reader::VectorReader;
 pub use scan::Backend;

@@ -20,7 +20,7 @@ use super::sealed::{Block, Sealed};
 use super::tiers::{Sizes, Tier, plan};
 use super::writer::{VectorWriter, open_tail};
 use super::{Backend, VectorError, files};
-use crate::index::background::{Background, Tended, Unwanted, Urgency};
+use crate::index::background::{Background, Tended, Unwanted, Urgency, has_room};
 use roaring::RoaringBitmap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -112,7 +112,8 @@ impl VectorWriter {
         let tiers: Vec<Tier> =
             self.segments.sealed.iter().map(|sealed| tier(sealed, hot, self.segments.backend)).collect();
         let planned = plan(&tiers, sizes);
-        if planned.is_empty() {
+        let rows: usize = planned.iter().map(|at| tiers[*at].rows).sum();
+        if planned.is_empty() || !has_room(&self.directory, (rows * self.shape.row_bytes()) as u64) {
             return Ok(Tended::Idle);
         }
         if self.tail.as_ref().is_some_and(|tail| tail.rows > 0) {

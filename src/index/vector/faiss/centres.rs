@@ -5,7 +5,7 @@
 //! **Invariant:** a function of rows and number of lists on one machine: the seed is fixed. On another processor sums may round
 //! otherwise, so no version, score or digest depends on what comes out.
 
-use super::{BLOCK_ROWS, check, no_memory, omp_set_num_threads};
+use super::{BLOCK_ROWS, blas_uses_one_thread, check, no_memory, omp_set_num_threads};
 use crate::index::background::Unwanted;
 use crate::index::vector::VectorError;
 use crate::index::vector::clustered::ClusterRows;
@@ -33,6 +33,7 @@ pub(in crate::index::vector) fn deal_out(
 ) -> Result<ClusterRows, VectorError> {
     let go_on = || if unwanted.is_set() { Err(VectorError::Upkeep { reason: NOT_WANTED }) } else { Ok(()) };
     omp_set_num_threads(1);
+    blas_uses_one_thread();
     let dimensions = rows.dimensions();
     let lists = lists.clamp(1, rows.len());
     let centres = Centres::new(dimensions)?;

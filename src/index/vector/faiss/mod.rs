@@ -6,7 +6,8 @@
 //! which is freed with its owner. FAISS's own files are never read or written: its readers are not hardened
 //! (`docs/decisions/0002-faiss-from-source.md`).
 //!
-//! OpenMP runs with one thread: nested, its threads took one question from 0.65 ms to 24 ms.
+//! OpenMP runs with one thread: nested, its threads took one question from 0.65 ms to 24 ms. So does OpenBLAS, if that is the BLAS that
+//! is there: its threads are its own, and would not let others go first as the one does that finds centres.
 
 #![expect(unsafe_code, reason = "FAISS is reached through its C interface, and only here")]
 
@@ -18,7 +19,8 @@ pub(super) use scan::FaissScan;
 
 use super::VectorError;
 use faiss_sys as sys;
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::process::ExitCode;
 
 /// Rows that are widened and handed over at a time.
 const BLOCK_ROWS: usize = 1024;
@@ -26,6 +28,27 @@ const BLOCK_ROWS: usize = 1024;
 unsafe extern "C" {
     /// Sets the number of OpenMP threads for regions that the calling thread enters (OpenMP 5.2, section 18.2.1).
     safe fn omp_set_num_threads(threads: c_int);
+    /// Returns the address of a symbol, or null (POSIX; a null handle looks in everything that is loaded).
+    fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
+    /// Ends the process, without what libraries do then (POSIX).
+    safe fn _exit(status: c_int) -> !;
+}
+
+/// Lets OpenBLAS use the calling thread and no other.
+fn blas_uses_one_thread() {
+    // SAFETY: the name is a string that ends in a null byte.
+    let address = unsafe { dlsym(std::ptr::null_mut(), c"openblas_set_num_threads".as_ptr()) };
+    if !address.is_null() {
+        // SAFETY: that is what OpenBLAS's function of this name takes and returns (`cblas.h`).
+        let set = unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(c_int)>(address) };
+        set(1);
+    }
+}
+
+/// Ends the process at once: a thread that was left behind may be in the midst of a product, and OpenBLAS frees what that reads when a
+/// process ends in good order.
+pub(crate) fn end_at_once(code: ExitCode) -> ! {
+    _exit(c_int::from(code != ExitCode::SUCCESS))
 }
 
 /// Returns whether the processor has the instructions that FAISS is compiled for (`.cargo/config.toml`).
@@ -56,4 +79,26 @@ fn check(action: &'static str, status: c_int) -> Result<(), VectorError> {
 
 fn no_memory(action: &'static str) -> VectorError {
     VectorError::Faiss { action, message: "no index came back".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::background::Unwanted;
+    use crate::index::vector::rows::Rows;
+    use half::f16;
+
+    #[test]
+    fn centres_are_found_in_the_thread_that_calls() {
+        let rows =
+            Rows::from_parts(8, (0..64).collect(), (0..512u16).map(|n| f16::from_f32(f32::from(n % 7))).collect());
+        deal_out(&rows.unwrap(), 4, &Unwanted::default()).unwrap();
+        // SAFETY: the name is a string that ends in a null byte.
+        let address = unsafe { dlsym(std::ptr::null_mut(), c"openblas_get_num_threads".as_ptr()) };
+        if !address.is_null() {
+            // SAFETY: that is what OpenBLAS's function of this name takes and returns (`cblas.h`).
+            let threads = unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(address) };
+            assert_eq!(threads(), 1);
+        }
+    }
 }
