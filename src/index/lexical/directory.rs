@@ -198,7 +198,8 @@ pub(super) fn forget_list(root: &Path) {
     let _ = std::fs::remove_file(root.join(FILES));
 }
 
-fn check_wanted(unwanted: &Unwanted) -> io::Result<()> {
+/// Fails once nobody wants what is written any more.
+pub(super) fn check_wanted(unwanted: &Unwanted) -> io::Result<()> {
     if unwanted.is_set() { Err(io::Error::other("nobody waits for this file any more")) } else { Ok(()) }
 }
 

@@ -3,8 +3,9 @@
 //! In: what is alive in some head. Out: the same documents in other segments.
 //!
 //! ```text
-//!  tend ── living ones among the dead? ───────────► thread: they are copied into one segment, in a folder of its own
-//!  tend ── copied, and nothing left meanwhile? ───► its files renamed; removed there and added here, in one commit
+//!  tend ── living ones among the dead? ───────────► thread: they are copied into one segment, in a folder of its own, and its
+//!                                                   files renamed to where the index is
+//!  tend ── copied, and nothing left meanwhile? ───► removed there and added here, in one commit
 //!  tend ── a large merge was put off? ────────────► a commit, at which tantivy begins it
 //! ```
 //!
@@ -13,7 +14,7 @@
 //! thrown away and made again. What a crash leaves of a copy is removed by the next writer.
 
 use super::LexicalError;
-use super::directory::Folder;
+use super::directory::{Folder, check_wanted};
 use super::temperature::{self, Held, Next, Source};
 use super::writer::LexicalWriter;
 use crate::index::background::{Background, Tended, Unwanted, Urgency, has_room};
@@ -68,10 +69,9 @@ struct Found {
 
 /// A copy of documents.
 struct Copied {
-    folder: PathBuf,
     found: Vec<Found>,
-    /// What they are in now, and how many there are; nothing where none was found.
-    segment: Option<(SegmentId, u32)>,
+    /// What they are in now; nothing where none was found. As long as it is known here, its files are not removed.
+    segment: Option<SegmentMeta>,
 }
 
 impl LexicalWriter {
@@ -142,8 +142,9 @@ impl LexicalWriter {
 
     /// Begins to copy documents into one segment.
     pub(super) fn begin_to_copy(&mut self, sources: Vec<Source>, urgency: Urgency) -> Result<(), LexicalError> {
-        let (index, folder) = (self.writer.index().clone(), self.next_folder());
-        let work = move |unwanted: &Unwanted| copy(&index, sources, folder, unwanted);
+        self.sweep()?;
+        let (index, root, folder) = (self.writer.index().clone(), self.folder.root().to_owned(), self.next_folder());
+        let work = move |unwanted: &Unwanted| copy(&index, sources, &root, &folder, unwanted);
         let copying = Background::begin("tidemill-words", urgency, work);
         self.upkeep.copying = Some(copying.map_err(|source| load(source.into()))?);
         Ok(())
@@ -151,8 +152,9 @@ impl LexicalWriter {
 
     /// Copies documents into one segment and takes it over; returns how many were moved.
     pub(super) fn copy_now(&mut self, sources: Vec<Source>) -> Result<u64, LexicalError> {
+        self.sweep()?;
         let folder = self.next_folder();
-        let copied = copy(self.writer.index(), sources, folder, &Unwanted::default());
+        let copied = copy(self.writer.index(), sources, self.folder.root(), &folder, &Unwanted::default());
         self.end_copy(copied)
     }
 
@@ -194,7 +196,7 @@ impl LexicalWriter {
 
     /// Puts a copy in the place of what was copied, if that is still as it was; returns how many documents were moved.
     fn take_over(&mut self, copied: Copied) -> Result<u64, LexicalError> {
-        let (index, segments) = (self.writer.index().clone(), self.segments()?);
+        let segments = self.segments()?;
         let is_as_it_was = |found: &Found| {
             let now = segments.iter().find(|segment| segment.id() == found.segment.id());
             now.is_some_and(|now| now.delete_opstamp() == found.segment.delete_opstamp())
@@ -206,11 +208,8 @@ impl LexicalWriter {
             // A merge that ended beside a removal may have been read before it: then less is there than was read.
             self.temperature.left(&(wanted - entries), Some(segment.id()));
         }
-        let Some((id, documents)) = copied.segment else { return Ok(0) };
-        self.sweep()?;
-        // As long as it is known, its files are not removed.
-        let segment = index.new_segment_meta(id, documents);
-        put_in_place(&copied.folder, self.folder.root(), &index, id).map_err(|source| load(source.into()))?;
+        let Some(segment) = copied.segment else { return Ok(0) };
+        let id = segment.id();
         let moved = copied.found.into_iter().map(|found| (found.segment.id(), found.entries, found.documents));
         let moved: Vec<_> = moved.collect();
         // The removal is not meant for the copy, which meets it all the same.
@@ -254,8 +253,14 @@ pub(super) fn remove_copies(root: &Path) {
     let _ = fs::remove_dir_all(&folder).or_else(|_| fs::remove_file(&folder));
 }
 
-/// Copies documents of some segments into one, in a folder of its own.
-fn copy(index: &Index, sources: Vec<Source>, folder: PathBuf, unwanted: &Unwanted) -> Result<Copied, LexicalError> {
+/// Copies documents of some segments into one, in a folder of its own, and puts its files in place.
+fn copy(
+    index: &Index,
+    sources: Vec<Source>,
+    root: &Path,
+    folder: &Path,
+    unwanted: &Unwanted,
+) -> Result<Copied, LexicalError> {
     let (mut found, mut segments, mut filters) = (Vec::new(), Vec::new(), Vec::new());
     for Source { segment, wanted } in sources {
         let at = temperature::find(&temperature::open(index, &segment)?, &wanted)?;
@@ -267,14 +272,18 @@ fn copy(index: &Index, sources: Vec<Source>, folder: PathBuf, unwanted: &Unwante
         found.push(Found { segment, wanted, entries, documents });
     }
     if segments.is_empty() {
-        return Ok(Copied { folder, found, segment: None });
+        return Ok(Copied { found, segment: None });
     }
-    let segment = copy_filtered(&segments, filters, &folder, unwanted).map_err(load)?;
+    let made = copy_filtered(&segments, filters, folder, unwanted).map_err(load)?;
     let expected: usize = found.iter().map(|found| found.documents.len()).sum();
-    if segment.max_doc() as usize != expected {
-        return Err(LexicalError::Segment { segment: segment.id().uuid_string(), what: "a copy lacks documents" });
+    if made.max_doc() as usize != expected {
+        return Err(LexicalError::Segment { segment: made.id().uuid_string(), what: "a copy lacks documents" });
     }
-    Ok(Copied { folder, found, segment: Some((segment.id(), segment.max_doc())) })
+    let segment = index.new_segment_meta(made.id(), made.max_doc());
+    check_wanted(unwanted)
+        .and_then(|()| put_in_place(folder, root, index, made.id()))
+        .map_err(|source| load(source.into()))?;
+    Ok(Copied { found, segment: Some(segment) })
 }
 
 fn copy_filtered(
