@@ -12,7 +12,7 @@
 //! **Invariant:** a segment's temperature follows from the entries that it holds and from what is alive, so nothing of it is
 //! on disk. No answer depends on it: it decides where a document lies, and a version finds it anywhere.
 //!
-//! What a large segment holds is read by a thread, and until that is known the segment is neither merged nor a source: reading a
+//! What large or many segments hold is read by a thread, and until that is known they are neither merged nor a source: reading a
 //! million ordinals would hold up a publish.
 //!
 //! Where living documents are moved once one in five is dead, each death pays for four moves at the most, and what a search of
@@ -37,8 +37,9 @@ const ALIVE: u64 = 4;
 /// Fewer documents are not worth a move: such segments are merged soon.
 const WORTH_A_MOVE: u64 = if cfg!(test) { 8 } else { 256 };
 
-/// Segments of more documents are read beside whoever publishes: those of fewer take a fraction of a millisecond.
+/// More documents, or more segments, are read beside whoever publishes: fewer take a millisecond or so.
 const READ_AT_ONCE: u32 = if cfg!(test) { 32 } else { 16_384 };
+const OPENED_AT_ONCE: u32 = 4;
 
 /// What is known of the segments, shared by the writer and its merge policy.
 #[derive(Clone, Default)]
@@ -191,7 +192,7 @@ impl Temperature {
         sources
     }
 
-    /// Returns those segments of which it is not known what they hold, for they are large.
+    /// Returns those segments of which it is not known what they hold, for they are large or many.
     pub(super) fn unknown(&self, index: &Index, segments: &[SegmentMeta]) -> Result<Vec<SegmentMeta>, LexicalError> {
         self.state().read(index, segments)
     }
@@ -225,7 +226,7 @@ impl Temperature {
         state.is_busy
     }
 
-    /// Groups segments by temperature, hot ones first; where nothing was told they are one group. Large ones that are not
+    /// Groups segments by temperature, hot ones first; where nothing was told they are one group. Those that are not
     /// read yet are in none.
     pub(super) fn groups(&self, index: &Index, segments: &[SegmentMeta]) -> [Vec<SegmentMeta>; 3] {
         let mut state = self.state();
@@ -285,19 +286,20 @@ impl State {
         sources.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Reads which entries those small segments hold that are not known yet; returns the large ones of which it is not known.
+    /// Reads which entries a few small segments hold that are not known yet; returns the others of which it is not known.
     fn read(&mut self, index: &Index, segments: &[SegmentMeta]) -> Result<Vec<SegmentMeta>, LexicalError> {
-        let mut large = Vec::new();
+        let (mut others, mut documents, mut opened) = (Vec::new(), READ_AT_ONCE, OPENED_AT_ONCE);
         for meta in segments {
             match self.held.entry(meta.id()) {
-                Entry::Vacant(unknown) if meta.max_doc() <= READ_AT_ONCE => {
+                Entry::Vacant(unknown) if meta.max_doc() <= documents && opened > 0 => {
+                    (documents, opened) = (documents - meta.max_doc(), opened - 1);
                     unknown.insert(held(&open(index, meta)?)?);
                 }
-                Entry::Vacant(_) => large.push(meta.clone()),
+                Entry::Vacant(_) => others.push(meta.clone()),
                 Entry::Occupied(_) => {}
             }
         }
-        Ok(large)
+        Ok(others)
     }
 }
 
