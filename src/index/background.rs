@@ -9,11 +9,12 @@
 //! How far others go first is a wish; where the system refuses it, threads share.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
 use thread_priority::{
     NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
 };
@@ -68,11 +69,31 @@ impl Tended {
 }
 
 /// Work of a thread of its own.
+///
+/// The thread is not joined: to end takes it a moment of a processor, for which it waits like for any other, and so would who joins it.
 #[derive(Debug)]
 pub(crate) struct Background<T> {
-    thread: Option<JoinHandle<T>>,
+    made: Arc<Made<T>>,
     unwanted: Unwanted,
     urgency: Urgency,
+}
+
+/// What work came to, once it is done: nothing if it panicked, or if somebody has it already.
+#[derive(Debug)]
+struct Made<T> {
+    state: Mutex<(bool, Option<T>)>,
+    done: Condvar,
+}
+
+impl<T> Made<T> {
+    fn lock(&self) -> MutexGuard<'_, (bool, Option<T>)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, made: Option<T>) {
+        *self.lock() = (true, made);
+        self.done.notify_all();
+    }
 }
 
 /// Whether work is not wanted any more; whoever works looks now and then, and ends as soon as it can.
@@ -100,18 +121,20 @@ impl<T: Send + 'static> Background<T> {
     ) -> io::Result<Self> {
         let unwanted = Unwanted::default();
         let told = unwanted.clone();
-        let thread = Builder::new().name(name.to_owned()).spawn(move || {
+        let made = Arc::new(Made { state: Mutex::new((false, None)), done: Condvar::new() });
+        let place = made.clone();
+        Builder::new().name(name.to_owned()).spawn(move || {
             let_others_go_first(urgency);
-            work(&told)
+            place.put(catch_unwind(AssertUnwindSafe(|| work(&told))).ok());
         })?;
-        Ok(Self { thread: Some(thread), unwanted, urgency })
+        Ok(Self { made, unwanted, urgency })
     }
 }
 
 impl<T> Background<T> {
     /// Returns whether the work is done.
     pub(crate) fn is_finished(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.made.lock().0
     }
 
     /// Returns whether somebody who waits for something else had better not wait for this.
@@ -120,44 +143,38 @@ impl<T> Background<T> {
     }
 
     /// Says that the work is not wanted any more, and does not wait for its end.
-    pub(crate) fn leave(mut self) {
+    pub(crate) fn leave(self) {
         self.unwanted.set();
-        if self.thread.take().is_some_and(|thread| !thread.is_finished()) {
+        if !self.is_finished() {
             IS_ANY_LEFT.store(true, Ordering::Relaxed);
         }
+        // Nobody waits when this is dropped.
+        self.made.put(None);
     }
 
-    /// Waits until the work is done, and returns what it came to; nothing if the thread panicked.
-    pub(crate) fn end(mut self) -> Option<T> {
-        self.thread.take()?.join().ok()
+    /// Waits until the work is done, and returns what it came to; nothing if it panicked.
+    pub(crate) fn end(self) -> Option<T> {
+        let state = self.made.done.wait_while(self.made.lock(), |(is_done, _)| !*is_done);
+        state.unwrap_or_else(PoisonError::into_inner).1.take()
     }
 
     /// Says that the work is not wanted any more, waits a while for its end, and returns what it came to all the same.
-    pub(crate) fn give_up(mut self) -> Option<T> {
+    pub(crate) fn give_up(self) -> Option<T> {
         self.abandon()
     }
 
     /// Waits so long for the end of the work, and returns whether it is done.
     pub(crate) fn is_finished_within(&self, patience: Duration) -> bool {
-        let begun = Instant::now();
-        while !self.is_finished() {
-            if begun.elapsed() > patience {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        true
+        let waited = self.made.done.wait_timeout_while(self.made.lock(), patience, |(is_done, _)| !*is_done);
+        waited.unwrap_or_else(PoisonError::into_inner).0.0
     }
 
-    fn abandon(&mut self) -> Option<T> {
+    fn abandon(&self) -> Option<T> {
         self.unwanted.set();
-        let is_finished = self.is_finished_within(PATIENCE);
-        let thread = self.thread.take()?;
-        if !is_finished {
+        if !self.is_finished_within(PATIENCE) {
             IS_ANY_LEFT.store(true, Ordering::Relaxed);
-            return None;
         }
-        thread.join().ok()
+        self.made.lock().1.take()
     }
 }
 
