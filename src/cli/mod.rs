@@ -138,23 +138,23 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&cli.global, &args),
     };
     ended(match outcome {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::NotAllWell) => ExitCode::from(3),
-        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Ok(Outcome::Done) => 0,
+        Ok(Outcome::NotAllWell) => 3,
+        Err(error) if output::is_closed_pipe(&error) => 0,
         Err(error) => {
             eprintln!("tidemill: {}", output::one_line(&error));
-            ExitCode::FAILURE
+            1
         }
     })
 }
 
 /// Ends the process at once where work was left behind: everything that was promised is durable.
-fn ended(code: ExitCode) -> ExitCode {
+fn ended(code: u8) -> ExitCode {
     #[cfg(feature = "faiss")]
     if crate::index::background::is_any_left() {
         use std::io::Write;
         let _ = std::io::stdout().flush();
         crate::index::vector::end_at_once(code);
     }
-    code
+    ExitCode::from(code)
 }

@@ -20,7 +20,6 @@ pub(super) use scan::FaissScan;
 use super::VectorError;
 use faiss_sys as sys;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::process::ExitCode;
 
 /// Rows that are widened and handed over at a time.
 const BLOCK_ROWS: usize = 1024;
@@ -47,8 +46,8 @@ fn blas_uses_one_thread() {
 
 /// Ends the process at once: a thread that was left behind may be in the midst of a product, and OpenBLAS frees what that reads when a
 /// process ends in good order.
-pub(crate) fn end_at_once(code: ExitCode) -> ! {
-    _exit(c_int::from(code != ExitCode::SUCCESS))
+pub(crate) fn end_at_once(code: u8) -> ! {
+    _exit(c_int::from(code))
 }
 
 /// Returns whether the processor has the instructions that FAISS is compiled for (`.cargo/config.toml`).
