@@ -13,6 +13,7 @@
 use super::LexicalError;
 use super::merging::MAX_DOCUMENTS;
 use super::temperature::{self, Documents, Next};
+use super::upkeep::COPIED_AT_ONCE;
 use super::writer::LexicalWriter;
 use crate::index::background::Urgency;
 use roaring::RoaringBitmap;
@@ -22,8 +23,8 @@ use tantivy::index::{SegmentId, SegmentMeta};
 
 /// Documents that one step removes at the most: a fraction of a million takes milliseconds.
 const AT_ONCE: usize = 100_000;
-/// Documents of one copy that nobody waits for who publishes: all that a segment may have.
-const COPIED_AT_ONCE: usize = MAX_DOCUMENTS as usize;
+/// Documents of one copy where nobody publishes meanwhile: all that a segment may have.
+const COMPACTED_AT_ONCE: usize = MAX_DOCUMENTS as usize;
 /// So often a copy may come to nothing before that is left to the next collection.
 const MOST_IN_VAIN: u32 = 16;
 
@@ -70,7 +71,7 @@ impl LexicalWriter {
                 Ok(Forgotten::Some(entries.len()))
             }
             Next::Rest => {
-                let sources = self.temperature.to_purge(&index, &segments, super::upkeep::COPIED_AT_ONCE);
+                let sources = self.temperature.to_purge(&index, &segments, COPIED_AT_ONCE);
                 if sources.is_empty() || self.upkeep.in_vain > MOST_IN_VAIN {
                     self.temperature.let_go();
                     self.upkeep.in_vain = 0;
@@ -94,7 +95,7 @@ impl LexicalWriter {
             let segments = self.segments()?;
             let unknown = self.temperature.unknown(&index, &segments)?;
             self.temperature.learn(temperature::read(&index, &unknown)?);
-            let sources = self.temperature.to_purge(&index, &segments, COPIED_AT_ONCE);
+            let sources = self.temperature.to_purge(&index, &segments, COMPACTED_AT_ONCE);
             if sources.is_empty() || self.copy_now(sources)? == 0 {
                 break;
             }
