@@ -20,6 +20,9 @@ use std::ops::{Bound, Deref};
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(test)]
+mod tests;
+
 /// Address space set aside for the map. The file grows only with what is written; the space costs nothing until then, and
 /// a map that is never grown while in use needs no agreement between processes.
 ///
@@ -148,9 +151,10 @@ impl Opened {
             }
             lengthen(&env)?;
         }
-        if writer {
-            // Slots of readers that were killed would keep old pages from being used again.
-            env.clear_stale_readers().map_err(failed)?;
+        if !writer {
+            // So that those that were killed take no place from those that live. A reader that may not do it leaves it to
+            // the writer.
+            let _ = env.clear_stale_readers();
         }
         let mut write = if writer { Some(env.write_txn().map_err(failed)?) } else { None };
         let read = if writer { None } else { Some(env.read_txn().map_err(failed)?) };
@@ -230,6 +234,10 @@ impl Opened {
 
     /// Begins the write transaction; waits while another thread has one.
     pub(super) fn write(&self) -> Result<RwTxn<'_>, StoreError> {
+        // The slot of a reader that was killed keeps the pages of its moment from being used again. To look at the slots takes
+        // some microseconds.
+        let cleared = self.env.clear_stale_readers();
+        cleared.map_err(|source| StoreError::Database { attempt: "look for readers that ended", source })?;
         self.env.write_txn().map_err(|source| StoreError::Database { attempt: "begin to write", source })
     }
 
