@@ -118,7 +118,7 @@ pub(super) fn show(answer: &Answer, explain: bool, lines: usize) -> Result<()> {
         }
     }
     line("")?;
-    if !answer.exact {
+    if !answer.exact && answer.lost_vectors == 0 {
         line("far vectors were passed over; --exact looks at them all")?;
     }
     line(format!("{} hits in {:.1} ms", answer.hits.len(), answer.took.as_secs_f64() * 1000.0))

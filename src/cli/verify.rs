@@ -24,7 +24,7 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
         let finding = FindingLine::new(finding, finding.version.and_then(commit));
         if global.json { json_line(&finding)? } else { show(&finding)? }
     }
-    let Audit { versions, entries, documents, vectors, files, orphans, garbage, ref findings } = audit;
+    let Audit { versions, entries, documents, vectors, files, orphans, garbage, incomplete, ref findings } = audit;
     let seconds = started.elapsed().as_secs_f64();
     let summary = VerifySummary {
         findings: findings.len() as u64,
@@ -35,6 +35,7 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
         files,
         orphans,
         garbage,
+        incomplete,
         seconds,
     };
     if global.json {
@@ -50,6 +51,11 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
         if garbage > 0 {
             line(format!(
                 "{garbage} entries of dropped snapshots are still stored; `tidemill snapshots gc` removes them"
+            ))?;
+        }
+        if incomplete > 0 {
+            line(format!(
+                "{incomplete} entries that no snapshot holds any more are not whole, since files were lost; one that a commit brings back is made whole first, and `tidemill snapshots gc` removes those of dropped snapshots"
             ))?;
         }
     }

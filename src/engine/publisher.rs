@@ -359,6 +359,7 @@ fn publish_all(
         patience.published = Instant::now();
         patience.untidy.get_or_insert(patience.published);
         {
+        let heads: FxHashSet<View> = batch.iter().map(|(target, _)| target.graph_view).collect();
             let mut open = open.lock();
             // Also what only brought back what heads hold.
             open.is_untidy = true;

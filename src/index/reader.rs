@@ -14,7 +14,7 @@ use dataflows::data::Fingerprint;
 use roaring::RoaringBitmap;
 use snapshots::{Archive, ArchiveError, Ordinal, VersionId};
 use std::cmp::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// How many views are kept: the heads of a few sources, and the commits that were asked about last.
 const KEPT_VIEWS: usize = 8;
@@ -70,6 +70,10 @@ pub struct IndexView {
     pub lexical: LexicalView,
     /// The vectors, of live entries and others.
     pub vectors: VectorSet,
+    /// Live entries without a vector: the model gave them none, or a file was lost.
+    without_vector: RoaringBitmap,
+    /// How many of them should have one, once somebody asked.
+    lost_vectors: OnceLock<u64>,
 }
 
 impl IndexReader {
@@ -144,7 +148,14 @@ impl IndexReader {
             }
             None => LexicalView::new(searcher, &parts.maps, &entries, statistics)?,
         };
-        let view = Arc::new(IndexView { versions: versions.to_vec(), entries, lexical, vectors: parts.vectors.set() });
+        let view = Arc::new(IndexView {
+            versions: versions.to_vec(),
+            without_vector: &entries - &parts.vectors.held(),
+            lost_vectors: OnceLock::new(),
+            entries,
+            lexical,
+            vectors: parts.vectors.set(),
+        });
         if parts.views.len() == KEPT_VIEWS {
             parts.views.remove(0);
         }
@@ -168,6 +179,26 @@ impl IndexReader {
         }
         let statistics = LiveStatistics { entries: entries.len(), tokens };
         Ok((entries, statistics))
+    }
+
+    /// Returns how many live entries of a view lack a vector that the model gave them, since a file was lost: what is near to
+    /// a question may be among them.
+    ///
+    /// Costs a look at the rows of the entries without a vector, which are few, the first time.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn lost_vectors(&self, view: &IndexView) -> Result<u64, ReaderError> {
+        if let Some(lost) = view.lost_vectors.get() {
+            return Ok(*lost);
+        }
+        let lost = self.catalogue.with_vector(&view.without_vector)?.len();
+        if lost > 0 {
+            tracing::warn!(
+                "{lost} entries lack their vectors, since a file was lost: the nearest may be missing; start `tidemill track` on this store: it makes them again"
+            );
+        }
+        Ok(*view.lost_vectors.get_or_init(|| lost))
     }
 
     /// Returns those of `entries` that a filter lets pass.

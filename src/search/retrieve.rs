@@ -102,6 +102,8 @@ pub struct Answer {
     pub at: Vec<Selected>,
     /// Whether the vectors' ranks are those of an exact scan.
     pub exact: bool,
+    /// How many entries lack a vector that the model gave them, where vectors were asked for.
+    pub lost_vectors: u64,
     /// From the parsed query to the hits.
     pub took: Duration,
     /// The hits, best first.
@@ -173,9 +175,11 @@ impl Searcher {
         let versions: Vec<VersionId> = at.iter().map(|selected| selected.version).collect();
         let view = self.reader.view(&versions)?;
         let filtered = request.filter.as_ref().map(|filter| filter.entries(&self.reader, &view)).transpose()?;
+        let lost_vectors = if request.mode == Mode::Bm25 { 0 } else { self.reader.lost_vectors(&view)? };
         let (hits, exact) = self.retrieve(request, &at, &view, filtered.as_ref())?;
         self.reader.let_go_of_much();
-        Ok(Answer { at, exact, took: started.elapsed(), hits })
+        let exact = exact && lost_vectors == 0;
+        Ok(Answer { at, exact, lost_vectors, took: started.elapsed(), hits })
     }
 
     fn retrieve(

@@ -4,8 +4,8 @@
 //!
 //! **Invariant:** an identity has at most one ordinal at a time, and an ordinal one identity, for ever: what comes back gets
 //! the ordinal it had, or a new one if its row was collected meanwhile. Rows beyond the version log's last ordinal belong to
-//! a publish that did not finish; the next writer removes those whose words or vectors are lost, before it gives out a new
-//! ordinal.
+//! a publish that did not finish. That a row is there does not say that the indexes have the entry: they do for what kept
+//! versions reach, and a publish makes it so for what it takes back.
 
 use super::columns::blocks;
 use super::mapped::Mapped;
@@ -177,18 +177,20 @@ impl Catalogue {
         Ok(ordinals.into_iter().map(Ordinal::new).collect())
     }
 
-    /// Returns the ordinals from this one on that an entry has, each with whether it has a vector.
+    /// Returns those of some entries whose row says that they have a vector.
     ///
     /// # Errors
     /// Where the database fails, or a row is damaged.
-    pub fn entries_from(&self, first: u32) -> Result<Vec<(Ordinal, bool)>, StoreError> {
+    pub fn with_vector(&self, entries: &RoaringBitmap) -> Result<RoaringBitmap, StoreError> {
         let tables = self.tables()?;
-        let (entries, txn) = (&tables.entries, tables.read()?);
-        let mut found = Vec::new();
-        for ordinal in (first..next(entries, &txn)?).map(Ordinal::new) {
-            if let Some(row) = entries.bytes(&txn, &key(ordinal))? {
-                let row = unpack_entry(row).ok_or_else(|| entries.damaged(CodecError::not("an entry")))?;
-                found.push((ordinal, row.has_vector));
+        let (table, txn) = (&tables.entries, tables.read()?);
+        let mut found = RoaringBitmap::new();
+        for ordinal in entries {
+            if let Some(row) = table.bytes(&txn, &key(Ordinal::new(ordinal)))? {
+                let row = unpack_entry(row).ok_or_else(|| table.damaged(CodecError::not("an entry")))?;
+                if row.has_vector {
+                    found.insert(ordinal);
+                }
             }
         }
         Ok(found)

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! **Invariant:** an ordinal is visible to readers only through a version, and a version is logged only after the
-//! transaction that wrote its ordinals; whatever stands here beyond the log's last ordinal is an orphan, which the next
-//! writer removes or finds again (`index::apply::orphans`).
+//! transaction that wrote its ordinals; whatever stands here beyond the log's last ordinal is an orphan, which the publish
+//! that comes again finds by its identity.
 //!
 //! LMDB through `heed`, since other processes read while the tracker writes (`docs/decisions/0004-lmdb.md`).
 

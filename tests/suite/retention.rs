@@ -4,6 +4,7 @@
 
 mod beside;
 mod killed;
+mod lost;
 mod readers;
 mod removal;
 
@@ -18,7 +19,7 @@ use tidemill::config::{Backfill, Config, Keep, Retention, SourceConfig};
 use tidemill::embedders::StaticModel;
 use tidemill::engine::{Collection, Imported, Stop, Tracker, TrackerOptions, collect, estimate, import};
 use tidemill::index::audit::{Audit, audit};
-use tidemill::search::{Request, RevisionError, SearchError, Searcher};
+use tidemill::search::{Mode, Request, RevisionError, SearchError, Searcher};
 use tidemill::store::Layout;
 
 /// Returns settings that keep the newest few snapshots of every view.

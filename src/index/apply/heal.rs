@@ -12,6 +12,8 @@
 //! hashes, its tokens are counted again and must be as many as before. Until it is complete, a new lexical index stands
 //! beside the old one; what was mended is told in one line.
 //!
+//! Rows that no kept version reaches are left alone: a publish that names one of them looks for itself (`presence`).
+//!
 //! Every file of the lexical index is read once for this, at some gigabyte a second; those of the vectors were read by
 //! their writer.
 
@@ -59,7 +61,7 @@ pub fn heal(
     heal_vectors(&catalogue, memo, &reached.entries, vectors)?;
     if let Some(reason) = lexical_damage(&layout.lexical(), &reached.entries)? {
         let next = archive.used_entries().max(catalogue.next_entry()?);
-        make_lexical(layout, &catalogue, memo, &reached.entries, next)?;
+        make_lexical(&layout.lexical(), &catalogue, memo, &reached.entries, next)?;
         tracing::warn!("the lexical index was made again from {} stored texts: {reason}", reached.entries.len());
     }
     Ok(LexicalWriter::open_or_create(&layout.lexical())?)
@@ -72,36 +74,67 @@ fn check_rows(catalogue: &Catalogue, reached: &Bitmaps) -> Result<(), ApplyError
     if missing > 0 { Err(ApplyError::RowsGone { missing }) } else { Ok(()) }
 }
 
-/// Appends the vectors that the files lost.
+/// Appends the vectors of those of some entries that have one and are not held; returns the entries that have none.
+pub(super) fn append_vectors(
+    catalogue: &Catalogue,
+    memo: &StoreMemo,
+    entries: &RoaringBitmap,
+    vectors: &mut VectorWriter,
+) -> Result<RoaringBitmap, ApplyError> {
+    let mut again = Vec::new();
+    let missing = entries - vectors.held();
+    let with_vector = catalogue.with_vector(&missing)?;
+    for ordinal in with_vector.iter().map(Ordinal::new) {
+        let record = catalogue.entry(ordinal)?;
+        let Some(Embedded::Vector(vector)) = memo.embedded(record.entry.embed_id()) else {
+            memo.check()?;
+            return Err(ApplyError::ResultGone { what: "vector", path: record.entry.path });
+        };
+        again.push((ordinal, vector));
+        if again.len() == BATCH {
+            vectors.append(&std::mem::take(&mut again))?;
+        }
+    }
+    if !again.is_empty() {
+        vectors.append(&again)?;
+    }
+    Ok(missing - with_vector)
+}
+
+/// Appends the vectors that the files lost, and tells of it.
 fn heal_vectors(
     catalogue: &Catalogue,
     memo: &StoreMemo,
     reached: &RoaringBitmap,
     vectors: &mut VectorWriter,
 ) -> Result<(), ApplyError> {
-    let mut again = Vec::new();
-    let mut number = 0;
-    for ordinal in (reached - vectors.held()).iter().map(Ordinal::new) {
-        let record = catalogue.entry(ordinal)?;
-        if !record.has_vector {
-            continue;
-        }
-        let Some(Embedded::Vector(vector)) = memo.embedded(record.entry.embed_id()) else {
-            memo.check()?;
-            return Err(ApplyError::ResultGone { what: "vector", path: record.entry.path });
-        };
-        again.push((ordinal, vector));
-        number += 1;
-        if again.len() == BATCH {
-            vectors.append(&std::mem::take(&mut again))?;
-        }
-    }
-    vectors.append(&again)?;
-    let healed = vectors.healed();
+    let before = vectors.held().len();
+    append_vectors(catalogue, memo, reached, vectors)?;
+    let (number, healed) = (vectors.held().len() - before, vectors.healed());
     if number > 0 || !healed.set_aside.is_empty() {
         let aside: Vec<String> = healed.set_aside.iter().map(|path| path.display().to_string()).collect();
         let aside = if aside.is_empty() { String::new() } else { format!("; set aside: {}", aside.join(", ")) };
         tracing::warn!("{number} vectors were missing and came back from the memo{aside}");
+    }
+    Ok(())
+}
+
+/// Adds the documents of some entries to the lexical index; they are found after its next commit.
+pub(super) fn add_words(
+    catalogue: &Catalogue,
+    memo: &StoreMemo,
+    entries: &RoaringBitmap,
+    lexical: &mut LexicalWriter,
+) -> Result<(), ApplyError> {
+    for ordinal in entries.iter().map(Ordinal::new) {
+        let (record, card) = catalogue.entry_with_card(ordinal)?;
+        let Some(text) = memo.text(record.entry.text) else {
+            memo.check()?;
+            return Err(ApplyError::ResultGone { what: "text", path: record.entry.path });
+        };
+        if lexical.add(ordinal, &text, &card.searched_name())? != record.tokens {
+            return Err(ApplyError::ResultGone { what: "text as it was", path: record.entry.path });
+        }
     }
     Ok(())
 }
@@ -121,36 +154,26 @@ fn lexical_damage(folder: &Path, reached: &RoaringBitmap) -> Result<Option<Strin
     }
 }
 
-/// Makes the lexical index from the stored texts, beside the old one, and puts it in its place.
-fn make_lexical(
-    layout: &Layout,
+/// Makes the lexical index from the stored texts of some entries, beside the old one, and puts it in its place.
+pub(super) fn make_lexical(
+    place: &Path,
     catalogue: &Catalogue,
     memo: &StoreMemo,
-    reached: &RoaringBitmap,
+    entries: &RoaringBitmap,
     next: u32,
 ) -> Result<(), ApplyError> {
-    let (place, beside, old) =
-        (layout.lexical(), layout.root().join("lexical.new"), layout.root().join("lexical.damaged"));
+    let (beside, old) = (place.with_file_name("lexical.new"), place.with_file_name("lexical.damaged"));
     remove(&beside)?;
     let mut writer = LexicalWriter::open_with(&beside, WriterOptions::bulk())?;
-    for ordinal in reached.iter().map(Ordinal::new) {
-        let (record, card) = catalogue.entry_with_card(ordinal)?;
-        let Some(text) = memo.text(record.entry.text) else {
-            memo.check()?;
-            return Err(ApplyError::ResultGone { what: "text", path: record.entry.path });
-        };
-        if writer.add(ordinal, &text, &card.searched_name())? != record.tokens {
-            return Err(ApplyError::ResultGone { what: "text as it was", path: record.entry.path });
-        }
-    }
+    add_words(catalogue, memo, entries, &mut writer)?;
     writer.commit(next)?;
     writer.close()?;
     remove(&old)?;
     if place.exists() {
-        rename(&place, &old)?;
+        rename(place, &old)?;
     }
-    rename(&beside, &place)?;
-    sync(layout.root())?;
+    rename(&beside, place)?;
+    sync(place.parent().unwrap_or(place))?;
     remove(&old)
 }
 

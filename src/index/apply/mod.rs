@@ -5,12 +5,13 @@
 //! ```text
 //!  entries ±1 ──► ordinals (known, or new) ──► vectors: append, sync
 //!                                         ──► tantivy: add, commit
+//!                                         ──► presence: what the records name is in both indexes, or made again
 //!                                         ──► database: memo, catalogue, receipts, commit
 //!                                         ──► log: one group, sync       ◄── the commit point of everything
 //! ```
 //!
 //! **Invariant:** the version log is written last. Whatever a crash leaves of the steps before it, no version reaches;
-//! the next start keeps what is whole of it for the publish that comes again, and never gives its ordinals out for another.
+//! the publish that comes again finds its rows by their identities, and no ordinal is given out for another entry.
 //! Several epochs that wait share one pass through the steps, and still get a version each. A large step comes in parts,
 //! which are written as they come and published by the last of them (`part`).
 //!
@@ -19,9 +20,9 @@
 
 mod error;
 mod heal;
-mod orphans;
 mod part;
 mod plan;
+mod presence;
 mod target;
 
 pub use error::ApplyError;
@@ -59,6 +60,8 @@ pub struct IndexWriter {
     heads: FxHashMap<View, Head>,
     /// The entries alive in some head, until the next publish.
     hot: Option<RoaringBitmap>,
+    /// Entries that are known to have no vector.
+    without_vector: RoaringBitmap,
     /// Of heads whose step is under way: what its parts so far have brought.
     parts: FxHashMap<View, Parts>,
     sources: FxHashMap<SourceId, String>,
@@ -99,7 +102,7 @@ struct Batch {
 }
 
 impl IndexWriter {
-    /// Takes over the open parts of a store, and what an unfinished publish left behind, as far as it is whole.
+    /// Takes over the open parts of a store, and what an unfinished publish left behind.
     ///
     /// # Errors
     /// Where the database fails.
@@ -117,7 +120,6 @@ impl IndexWriter {
         // Both indexes may hold orphans as well: their ordinals are passed over, never given out again.
         let next_entry = entries.max(catalogue.next_entry()?).max(lexical.next_ordinal()).max(vectors.next_ordinal());
         let next_document = documents.max(catalogue.next_document()?);
-        orphans::sweep(&database, &catalogue, &archive, &lexical, &vectors)?;
         Ok(Self {
             database,
             catalogue,
@@ -129,6 +131,7 @@ impl IndexWriter {
             next_document: OrdinalCounter::resume(next_document),
             heads: FxHashMap::default(),
             hot: None,
+            without_vector: RoaringBitmap::new(),
             parts: FxHashMap::default(),
             sources: FxHashMap::default(),
             views: FxHashMap::default(),
@@ -198,6 +201,12 @@ impl IndexWriter {
         Some(graph)
     }
 
+    /// Returns the documents that the graph holds of a head, with those that parts of a step have brought so far.
+    #[must_use]
+    pub fn documents_of(&self, head: View) -> Option<&RoaringBitmap> {
+        self.heads.get(&head).map(|head| &head.alive.documents)
+    }
+
     /// Finishes what runs beside publishing and closes the store's parts.
     ///
     /// # Errors
@@ -250,6 +259,7 @@ impl IndexWriter {
         let (mut transaction, flush) = self.write_catalogue(&mapping, &batch)?;
         self.database.put_log_bytes(&mut transaction, self.archive.log_bytes())?;
         let plan = self.plan(&epochs, heads, &batch, started)?;
+        self.answer_for(&plan.records)?;
         for published in &plan.published {
             self.catalogue.put_receipt(&mut transaction, published.epoch, &published.receipt)?;
         }
@@ -349,6 +359,9 @@ impl IndexWriter {
             }
             None => return Err(ApplyError::Unexpected("an entry came out of the graph before its vector")),
         };
+        if !has_vector {
+            self.without_vector.insert(ordinal.get());
+        }
         batch.entries.push((ordinal, EntryRecord { entry: entry.clone(), tokens: [0; 2], has_vector }));
         Ok(ordinal)
     }

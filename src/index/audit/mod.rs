@@ -13,7 +13,8 @@
 //! whatever is published meanwhile is no finding; nothing is written.
 //!
 //! Ordinals that only dropped versions reach await their collection; those that no version ever reached are left by
-//! publishes that did not finish. Both are counted, and are no finding.
+//! publishes that did not finish. Both are counted, and are no finding; nor is one that an index lacks, since a publish that
+//! takes it back makes it whole first, as long as its text and vector are among the results.
 //! Damage of many rows is one finding with their number and the first of them.
 
 mod rows;
@@ -21,7 +22,7 @@ mod rows;
 use super::ReaderError;
 use super::lexical;
 use super::vector::{self, Shape};
-use crate::store::{Database, Layout, Lease};
+use crate::store::{Database, Layout, Lease, StoreMemo};
 use dataflows::data::{DocumentPath, EmbedId, Fingerprint};
 use dataflows::memo::{Embedded, Memo};
 use roaring::RoaringBitmap;
@@ -39,6 +40,7 @@ const EXAMPLES: usize = 3;
 
 const REBUILD: &str = "start `tidemill track` on this store: it makes the index again from the stored texts";
 const CUT: &str = "start `tidemill track` on this store: it cuts them off and publishes again what they held";
+const COLLECT: &str = "run `tidemill snapshots gc`, which removes them";
 const AGAIN: &str = "track the sources again into a new folder, or restore a backup";
 
 /// Something that does not fit.
@@ -83,6 +85,9 @@ pub struct Audit {
     pub orphans: u64,
     /// Entries in the catalogue or an index that only dropped versions reach: what `snapshots gc` removes.
     pub garbage: u64,
+    /// Entries in the catalogue that no kept version reaches and that an index lacks, since a file was lost: a publish that
+    /// takes one back makes it whole first.
+    pub incomplete: u64,
     /// What does not fit, in the order of the flow.
     pub findings: Vec<Finding>,
 }
@@ -137,9 +142,11 @@ pub fn audit(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Aud
     let rows = Rows::check(&database, model, &archive, &reached, &mut audit.findings);
     audit.log(&archive, &rows);
     let mut stored = database.catalogue().ordinals().map(|rows| rows.entries).unwrap_or_default();
+    let words = audit.lexical(layout, &reached, &rows);
+    let vectors = audit.vectors(layout, Shape { dimensions, model }, &reached, &rows, &database);
+    audit.unreached(&(&stored - &reached.entries), &words, &vectors, &rows, &database.memo(model));
     stored &= &ever;
-    stored |= audit.lexical(layout, &reached, &rows);
-    stored |= audit.vectors(layout, Shape { dimensions, model }, &reached, &rows, &database);
+    stored |= words | vectors;
     let superfluous = stored - &reached.entries;
     audit.garbage = (&superfluous & &ever).len();
     audit.orphans = (superfluous - ever).len();
@@ -301,6 +308,37 @@ impl Audit {
             self.findings.extend(rows.finding("vectors", problem, next, &ordinals));
         }
         check.ordinals
+    }
+}
+
+impl Audit {
+    /// Looks at the rows that no kept version reaches: those that an index lacks must have what it is made from.
+    fn unreached(
+        &mut self,
+        unreached: &RoaringBitmap,
+        words: &RoaringBitmap,
+        vectors: &RoaringBitmap,
+        rows: &Rows,
+        memo: &StoreMemo,
+    ) {
+        let with_vector = match rows.catalogue().with_vector(unreached) {
+            Ok(with_vector) => with_vector,
+            Err(error) => return self.findings.push(Finding::new("catalogue", chain(&error), COLLECT)),
+        };
+        let (words, vectors) = (unreached - words, with_vector - vectors);
+        self.incomplete = (&words | &vectors).len();
+        let mut lost = RoaringBitmap::new();
+        for ordinal in &words | &vectors {
+            // A row that was removed meanwhile is taken back by nobody.
+            let Ok(record) = rows.catalogue().entry(Ordinal::new(ordinal)) else { continue };
+            let has_text = !words.contains(ordinal) || memo.text(record.entry.text).is_some();
+            let has_vector = !vectors.contains(ordinal) || memo.has_embedded(record.entry.embed_id());
+            if !(has_text && has_vector) {
+                lost.insert(ordinal);
+            }
+        }
+        let problem = "entries of dropped snapshots are in no index, and what they are made from is lost";
+        self.findings.extend(rows.finding("results", problem, COLLECT, &lost));
     }
 }
 

@@ -186,6 +186,11 @@ impl Rows {
         self.entries.get(&ordinal.get())
     }
 
+    /// Returns the catalogue.
+    pub(super) const fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
     /// Returns the entries that have a vector.
     pub(super) fn with_vector(&self) -> RoaringBitmap {
         self.entries.iter().filter(|(_, row)| row.has_vector).map(|(ordinal, _)| *ordinal).collect()

@@ -107,7 +107,7 @@ pub fn collect(
         held.remove_range(archive.used_entries()..);
         held - &needed
     };
-    let words = superfluous(lexical.held()?);
+    let words = superfluous(lexical.held().clone());
     lexical.hold_merges(true);
     for rows in slices(&words, LEXICAL_ROWS) {
         if !go_on() {

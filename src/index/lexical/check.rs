@@ -84,8 +84,7 @@ fn check_segments(
     let mut check = LexicalCheck::default();
     for meta in &metas.segments {
         let damaged = check.damaged.len();
-        let removed = meta.has_deletes().then_some(SegmentComponent::Delete);
-        for file in COMPONENTS.into_iter().chain(removed).map(|component| meta.relative_path(component)) {
+        for file in files_of(meta) {
             check.files += 1;
             match index.directory().validate_checksum(&file) {
                 Ok(true) => {}
@@ -103,6 +102,12 @@ fn check_segments(
     }
     check.damaged.sort();
     check
+}
+
+/// Returns the names of a segment's files.
+pub(super) fn files_of(meta: &SegmentMeta) -> Vec<PathBuf> {
+    let removed = meta.has_deletes().then_some(SegmentComponent::Delete);
+    COMPONENTS.into_iter().chain(removed).map(|component| meta.relative_path(component)).collect()
 }
 
 /// Adds what a segment holds, all of it or nothing.

@@ -115,7 +115,7 @@ impl Folder {
     }
 
     /// Lists what tantivy may remove once no list of segments names it.
-    fn list(&self) -> io::Result<Vec<String>> {
+    pub(super) fn list(&self) -> io::Result<Vec<String>> {
         let mut files = Vec::new();
         for entry in std::fs::read_dir(&self.root)? {
             let entry = entry?;

@@ -68,6 +68,7 @@ impl LexicalWriter {
                 self.remove_from(segments.iter().map(SegmentMeta::id), &[documents])?;
                 self.temperature.left(&entries, None);
                 self.commit(self.next_ordinal())?;
+                self.held -= &entries;
                 Ok(Forgotten::Some(entries.len()))
             }
             Next::Rest => {

@@ -9,7 +9,6 @@
 //! Token counts are taken here, once and for ever: after a merge that drops documents tantivy only estimates them, from
 //! quantised lengths. Which entries live is the version's business; what no kept version reaches is removed on request.
 
-use super::analyzer;
 use super::directory::{self, Folder};
 use super::error::LexicalError;
 use super::merging::{ByShare, CLOSING, STEADY};
@@ -17,18 +16,21 @@ use super::removal;
 use super::schema::{self, Fields, TEXT_FIELDS};
 use super::temperature::{self, ByTemperature, Temperature};
 use super::upkeep::{self, Upkeep};
+use super::{analyzer, check};
 use crate::index::background::{Background, Urgency};
 use roaring::RoaringBitmap;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use snapshots::Ordinal;
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tantivy::index::{IndexMeta, SegmentReader};
+use std::{fs, io};
+use tantivy::index::IndexMeta;
 use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
 use tantivy::{Index, IndexWriter, TantivyDocument, TantivyError};
 
+/// What tantivy calls its list of segments.
+const META: &str = "meta.json";
 /// A writer that saw so many commits puts together what they left over when it is closed.
 const COMMITS_TO_TIDY: u32 = 8;
 /// How long a writer that is closed waits for merges: who stops a tracker waits for it.
@@ -72,6 +74,10 @@ pub struct LexicalWriter {
     pub(super) writer: IndexWriter,
     fields: Fields,
     next_ordinal: u32,
+    /// The entries that the last commit has a document of.
+    pub(super) held: RoaringBitmap,
+    /// The entries that were added since.
+    added: RoaringBitmap,
     /// Commits since it was opened.
     commits: u32,
     pub(super) temperature: Temperature,
@@ -119,8 +125,10 @@ impl LexicalWriter {
         let writer = index.writer_with_options(options).map_err(failed)?;
         upkeep::remove_copies(dir);
         let temperature = Temperature::default();
+        let (held, added) = (held(&index)?, RoaringBitmap::new());
         let (commits, is_swept, upkeep) = (0, false, Upkeep::default());
-        let mut writer = Self { writer, fields, next_ordinal, commits, temperature, is_swept, upkeep, folder };
+        let mut writer =
+            Self { writer, fields, next_ordinal, held, added, commits, temperature, is_swept, upkeep, folder };
         writer.hold_merges(false);
         Ok(writer)
     }
@@ -149,6 +157,7 @@ impl LexicalWriter {
             *tokens = count;
         }
         self.writer.add_document(document).map_err(|source| LexicalError::Add { ordinal, source: Box::new(source) })?;
+        self.added.insert(ordinal.get());
         Ok(tokens)
     }
 
@@ -164,6 +173,7 @@ impl LexicalWriter {
         commit.set_payload(&payload);
         commit.commit().map_err(failed)?;
         self.next_ordinal = next_ordinal;
+        self.held |= std::mem::take(&mut self.added);
         self.commits = self.commits.saturating_add(1);
         Ok(())
     }
@@ -181,18 +191,55 @@ impl LexicalWriter {
         Ok(())
     }
 
-    /// Returns the ordinals of all documents that are there.
+    /// Returns the entries that the last commit has a document of.
+    #[must_use]
+    pub const fn held(&self) -> &RoaringBitmap {
+        &self.held
+    }
+
+    /// Returns the folder of the index.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.root()
+    }
+
+    /// Returns which file of the last commit is not there any more, if one is.
+    ///
+    /// Reads the list of segments and the names in the folder.
     ///
     /// # Errors
-    /// [`LexicalError::Load`] or [`LexicalError::Segment`] if a segment cannot be read.
-    pub fn held(&self) -> Result<RoaringBitmap, LexicalError> {
-        let failed = |source: TantivyError| LexicalError::Load(Box::new(source));
-        let mut held = RoaringBitmap::new();
-        for segment in self.writer.index().searchable_segments().map_err(failed)? {
-            let reader = SegmentReader::open(&segment).map_err(failed)?;
-            held |= temperature::held(&reader)?;
+    /// [`LexicalError::Load`] where one of them is there and cannot be read.
+    pub fn lost_file(&self) -> Result<Option<PathBuf>, LexicalError> {
+        let mut suspect = None;
+        loop {
+            // As long as a segment is known here, no merge that ends removes its files.
+            let segments = self.segments();
+            let names = match self.folder.list() {
+                Ok(names) => FxHashSet::from_iter(names),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => FxHashSet::default(),
+                Err(error) => return Err(LexicalError::Load(Box::new(error.into()))),
+            };
+            let list = PathBuf::from(META);
+            if !names.contains(META) {
+                return Ok(Some(list));
+            }
+            let mut files = segments?.into_iter().flat_map(|segment| check::files_of(&segment));
+            let lost = files.find(|file| !names.contains(&*file.to_string_lossy()));
+            // A merge may have replaced the list between its reading and the moment when its segments were known here.
+            if lost.is_none() || lost == suspect {
+                return Ok(lost);
+            }
+            suspect = lost;
         }
-        Ok(held)
+    }
+
+    /// Gives the index up: nothing more is written to its folder when this returns.
+    pub fn give_up(self) {
+        let Self { writer, folder, upkeep, .. } = self;
+        folder.give_up();
+        drop(upkeep);
+        // Merges fail when they write next, which is not told: what they would have made is not wanted.
+        let _ = writer.wait_merging_threads();
     }
 
     /// Removes the documents of these entries, durably; [`Self::compact`] gives back the space. The next free ordinal stays.
@@ -209,7 +256,9 @@ impl LexicalWriter {
             .delete_query(Box::new(removal::documents_of(entries.clone(), FxHashMap::default())))
             .map_err(failed)?;
         self.temperature.left(entries, None);
-        self.commit(self.next_ordinal)
+        self.commit(self.next_ordinal)?;
+        self.held -= entries;
+        Ok(())
     }
 
     /// A removal that was killed in front of its commit left a file that is named by the number of operations so far: the
@@ -269,6 +318,13 @@ impl LexicalWriter {
         let waited = waiting.end().unwrap_or_else(|| Err(panicked()));
         waited.map_err(|source| LexicalError::Merge(Box::new(source)))
     }
+}
+
+/// Reads which entries the last commit has a document of.
+fn held(index: &Index) -> Result<RoaringBitmap, LexicalError> {
+    let segments = index.searchable_segment_metas().map_err(|source| LexicalError::Load(Box::new(source)))?;
+    let held = temperature::read(index, &segments)?.into_iter();
+    Ok(held.fold(RoaringBitmap::new(), |all, (_, held)| all | held))
 }
 
 /// Opens the index in `dir` and checks that it has the fields and the analyzer of this build.

@@ -32,6 +32,7 @@ mod faiss;
 mod files;
 mod flat;
 mod format;
+mod lost;
 mod near;
 mod reader;
 mod rows;

@@ -200,6 +200,12 @@ impl VectorReader {
         Ok(())
     }
 
+    /// Returns the ordinals that have a vector, as of the last `refresh`.
+    #[must_use]
+    pub fn held(&self) -> RoaringBitmap {
+        self.tail.as_ref().map_or_else(|| self.held.clone(), |tail| &self.held | &tail.held)
+    }
+
     /// Returns the vectors as of the last `refresh`, as a value that later ones leave alone.
     #[must_use]
     pub fn set(&self) -> VectorSet {

@@ -58,9 +58,9 @@ pub struct VectorWriter {
 
 /// The open tail file.
 pub(super) struct Tail {
-    file: File,
+    pub(super) file: File,
     /// Where the last whole frame ends.
-    bytes: u64,
+    pub(super) bytes: u64,
     pub(super) rows: usize,
 }
 

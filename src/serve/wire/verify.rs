@@ -69,6 +69,8 @@ pub struct VerifySummary {
     pub orphans: u64,
     /// Entries of dropped snapshots that are still stored.
     pub garbage: u64,
+    /// Entries that no kept snapshot reaches and that an index lacks; they are made whole when they come back.
+    pub incomplete: u64,
     /// From start to end.
     pub seconds: f64,
 }

@@ -49,6 +49,13 @@ pub(crate) struct Ranked {
     vector: Option<(usize, u32)>,
 }
 
+impl Ranked {
+    /// Returns the bits of the score, and the text.
+    pub(crate) fn score_and_text(&self) -> (u32, String) {
+        (self.score, self.text.clone())
+    }
+}
+
 /// What a store answers as of one commit.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Picture {

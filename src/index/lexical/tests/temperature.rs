@@ -89,7 +89,7 @@ proptest! {
                 }
                 _ => head.settle(limit),
             }
-            let held = head.index.writer().held().expect("it is read");
+            let held = head.index.writer().held().clone();
             prop_assert_eq!(held.len(), head.index.items.len() as u64);
             head.index.advance(head.index.alive.clone());
             prop_assert_eq!(&ask(&head.index.view, &head.index.items), &expected);
@@ -142,7 +142,8 @@ fn what_was_moved_is_collected_like_anything_else() {
     let writer = head.index.writer();
     writer.remove(&dead).expect("they are removed");
     writer.compact(&mut || true).expect("it is compacted");
-    assert_eq!(writer.held().expect("it is read"), head.index.alive);
+    let held = head.index.writer().held().clone();
+    assert_eq!(held, head.index.alive);
     head.index.advance(head.index.alive.clone());
     assert_eq!(ask(&head.index.view, &head.index.items), answers_from_nothing(&head.index));
     assert_eq!(head.index.relocate(7), 0);
@@ -183,7 +184,7 @@ fn a_copy_is_taken_over_when_nobody_waits_and_not_before() {
     assert_eq!(head.index.relocate(9), 9);
     head.index.advance(head.index.alive.clone());
     assert_eq!(ask(&head.index.view, &head.index.items), answers_from_nothing(&head.index));
-    assert_eq!(head.index.writer().held().expect("it is read").len(), 66);
+    assert_eq!(head.index.writer().held().len(), 66);
 }
 
 #[test]
@@ -197,15 +198,15 @@ fn a_copy_of_what_left_its_segment_meanwhile_is_thrown_away() {
     head.index.writer().remove(&dead).expect("it is removed");
     let alive = &head.index.alive - &dead;
     head.index.advance(alive);
-    let before = head.index.writer().held().expect("it is read");
+    let before = head.index.writer().held().clone();
     assert!(!before.contains(8));
     assert!(head.index.relocate(200) > 0, "it is copied again");
-    assert_eq!(head.index.writer().held().expect("it is read"), before, "and what was collected does not come back");
+    assert_eq!(*head.index.writer().held(), before, "and what was collected does not come back");
     head.index.advance(head.index.alive.clone());
     assert_eq!(ask(&head.index.view, &head.index.items), answers_from_nothing(&head.index));
     let merged = head.index.writer().merge_all();
     merged.expect("what was copied is merged like anything else");
-    assert_eq!(head.index.writer().held().expect("it is read"), before);
+    assert_eq!(*head.index.writer().held(), before);
     // Its files as well are removed once they are merged: those of one segment are left.
     let files = std::fs::read_dir(head.index.dir.path()).expect("it is read").map(|file| file.expect("a file").path());
     let (own, other): (Vec<_>, Vec<_>) = files.partition(|file| file.extension().is_some_and(|kind| kind == "term"));
@@ -274,7 +275,7 @@ fn what_nobody_needs_is_forgotten_in_short_steps_and_its_space_given_back() {
         }
     }
     assert!(removed > 0 && steps > 0);
-    assert_eq!(head.index.writer().held().expect("it is read"), wanted);
+    assert_eq!(*head.index.writer().held(), wanted);
     let searcher = other.reload().expect("it loads");
     assert!(searcher.segment_readers().iter().all(|segment| !segment.has_deletes()), "their space is given back");
     assert_eq!(ask(&view(searcher), &head.index.items), expected);
