@@ -9,6 +9,20 @@ use dataflows::data::ContentId;
 use dataflows::memo::{Content, Contents, ReadError};
 use std::sync::{Arc, PoisonError, RwLock};
 
+/// So much of a content is read to see whether it can be: a larger one is readable where its header is.
+const LARGEST: u64 = 64 << 20;
+
+/// What came of a look at a content.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Look {
+    /// It can be read.
+    Readable,
+    /// No source holds it.
+    Missing,
+    /// A source holds it, and what it holds is not the content.
+    Damaged(String),
+}
+
 /// The contents of every source that is tracked.
 #[derive(Clone, Default)]
 pub(super) struct AllContents(Arc<RwLock<Vec<Arc<dyn watch::Contents>>>>);
@@ -19,15 +33,35 @@ impl AllContents {
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(contents);
     }
 
-    /// Tells whether a content can be read now, for the price of its header.
-    pub(super) fn has(&self, content: ContentId) -> bool {
-        !matches!(self.read(content, 0), Err(_) | Ok(Content::Absent(_)))
+    /// Reads a content to its end, as far as [`LARGEST`] bytes, and tells what came of it.
+    pub(super) fn look(&self, content: ContentId) -> Look {
+        let mut look = Look::Missing;
+        for source in self.sources() {
+            match source.read(content, LARGEST) {
+                Ok(Content::Absent(_)) => {}
+                Ok(_) => return Look::Readable,
+                Err(error @ watch::ReadError::Object { .. }) => {
+                    look = Look::Damaged(chain(&error));
+                }
+                Err(_) => {}
+            }
+        }
+        look
+    }
+
+    /// Returns what [`watch::Contents::stamp`] says, of all sources.
+    pub(super) fn stamp(&self, content: ContentId) -> u64 {
+        self.sources().iter().fold(0, |all, source| all ^ source.stamp(content))
+    }
+
+    fn sources(&self) -> Vec<Arc<dyn watch::Contents>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl Contents for AllContents {
     fn read(&self, content: ContentId, max_bytes: u64) -> Result<Content, ReadError> {
-        let sources = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let sources = self.sources();
         let mut failure = ReadError::Missing { content, reason: "no source holds it".to_owned() };
         let mut absent = None;
         for source in &sources {

@@ -75,7 +75,7 @@ impl Fetching {
 }
 
 /// Returns how long to wait: the interval, twice as long after each failure.
-fn wait(every: Duration, failures: u32) -> Duration {
+pub(super) fn wait(every: Duration, failures: u32) -> Duration {
     let every = every.max(SHORTEST);
     every.saturating_mul(1 << failures.min(16)).min(every.max(LONGEST))
 }

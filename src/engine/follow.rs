@@ -77,7 +77,7 @@ pub(super) async fn follow(tracker: &mut Tracker) -> Result<(), EngineError> {
                 block_in_place(|| tracker.catch_up_git(index))
             }
             // The refs that a fetch moved are seen by themselves; objects that were missing are not.
-            Some(Movement::Fetched) => block_in_place(|| tracker.retry()),
+            Some(Movement::Fetched) => block_in_place(|| tracker.retry_all()),
             Some(Movement::Directory(index, state, begun)) => {
                 block_in_place(|| tracker.move_directory(index, state, begun))
             }

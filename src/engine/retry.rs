@@ -4,13 +4,19 @@
 //! back.
 //!
 //! ```text
-//!   missing ──can be read now──► out (Aside) ──settled──► its result is forgotten ──► back (Restore) ──► repaired version
+//!   missing, damaged ──can be read now──► out (Aside) ──settled──► its result is forgotten ──► back (Restore) ──► repaired version
 //! ```
 //!
 //! **Invariant:** a result is forgotten only while no head of the graph holds it, so what a retraction takes back is what
 //! its insertion brought. In between nothing is published: a reader sees the version before, then the one after.
+//!
+//! What is missing is looked for each time, which costs a look-up. What is there and cannot be read was damaged, or is still
+//! what it was: it is told once, and tried again later each time, up to a quarter of an hour; at once where what holds it
+//! was written anew, or a fetch has brought something.
 
 use super::EngineError;
+use super::contents::Look;
+use super::fetching::wait;
 use super::open::restore;
 use super::recover::{arrivals, departures};
 use super::tracker::Tracker;
@@ -20,7 +26,55 @@ use snapshots::{Archive, ViewId};
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
+/// How soon a content that cannot be read is tried again the first time, at the earliest.
+const SOONEST: Duration = Duration::from_secs(5);
+
+/// Contents that are there and could not be read, each with when it is tried next.
+#[derive(Default)]
+pub(super) struct Attempts(BTreeMap<ContentId, Attempt>);
+
+struct Attempt {
+    failures: u32,
+    due: Instant,
+    stamp: u64,
+}
+
+impl Attempts {
+    /// Forgets all contents but these.
+    fn keep(&mut self, contents: &HashSet<ContentId>) {
+        self.0.retain(|content, _| contents.contains(content));
+    }
+
+    /// Lets everything be tried at once.
+    fn hurry(&mut self) {
+        self.0.values_mut().for_each(|attempt| attempt.due = Instant::now());
+    }
+
+    /// Returns whether a content is to be tried now.
+    fn is_due(&self, content: ContentId, stamp: impl FnOnce() -> u64, now: Instant) -> bool {
+        self.0.get(&content).is_none_or(|attempt| attempt.due <= now || attempt.stamp != stamp())
+    }
+
+    /// Notes that a content could not be read; returns whether that is new.
+    fn failed(&mut self, content: ContentId, stamp: u64, now: Instant) -> bool {
+        let attempt = self.0.entry(content).or_insert(Attempt { failures: 0, due: now, stamp });
+        let is_new = attempt.failures == 0;
+        attempt.failures = attempt.failures.saturating_add(1);
+        (attempt.due, attempt.stamp) = (now + wait(SOONEST, attempt.failures), stamp);
+        is_new
+    }
+}
+
 impl Tracker {
+    /// Looks again at everything that could not be read, since something was fetched.
+    ///
+    /// # Errors
+    /// As [`Self::retry`].
+    pub(super) fn retry_all(&mut self) -> Result<(), EngineError> {
+        self.attempts.hurry();
+        self.retry()
+    }
+
     /// Looks again at what could not be read, and brings in what can be read by now.
     ///
     /// # Errors
@@ -30,8 +84,30 @@ impl Tracker {
         if known.is_empty() {
             return Ok(());
         }
-        let contents: HashSet<ContentId> = known.into_iter().map(|(.., content)| content).collect();
-        let readable: HashSet<ContentId> = contents.into_iter().filter(|content| self.contents.has(*content)).collect();
+        let contents: HashSet<ContentId> = known.iter().map(|(.., content)| *content).collect();
+        self.attempts.keep(&contents);
+        let mut readable = HashSet::new();
+        for content in contents {
+            if !self.attempts.is_due(content, || self.contents.stamp(content), Instant::now()) {
+                continue;
+            }
+            match self.contents.look(content) {
+                Look::Readable => {
+                    readable.insert(content);
+                }
+                Look::Missing => {}
+                Look::Damaged(reason) => {
+                    if self.attempts.failed(content, self.contents.stamp(content), Instant::now()) {
+                        let path =
+                            known.iter().find(|(.., known)| *known == content).map(|(_, path, _)| path.display());
+                        tracing::warn!(
+                            "{}: {reason}; the document is a fault until the repository holds it whole: `git fsck` names what is damaged",
+                            path.unwrap_or_default()
+                        );
+                    }
+                }
+            }
+        }
         if readable.is_empty() {
             return Ok(());
         }
@@ -60,6 +136,39 @@ impl Tracker {
                 self.feed(view, purpose, changes, Instant::now(), Duration::ZERO)?;
             }
         }
-        self.publisher.settle()
+        self.publisher.settle()?;
+        // What cannot be read all the same is not taken out and brought back again and again.
+        for (.., content) in self.publisher.transient() {
+            if readable.contains(&content) {
+                self.attempts.failed(content, self.contents.stamp(content), Instant::now());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_damaged_is_tried_later_each_time_and_at_once_when_it_was_written_anew() {
+        let (content, now) = (ContentId::from_bytes([1; 20]), Instant::now());
+        let mut attempts = Attempts::default();
+        let is_due = |attempts: &Attempts, stamp: u64, seconds: u64| {
+            attempts.is_due(content, || stamp, now + Duration::from_secs(seconds))
+        };
+        assert!(is_due(&attempts, 7, 0), "it was never tried");
+        assert!(attempts.failed(content, 7, now), "it is told once");
+        assert_eq!([9, 10].map(|seconds| is_due(&attempts, 7, seconds)), [false, true]);
+        assert!(!attempts.failed(content, 7, now), "and no more");
+        assert_eq!([19, 20].map(|seconds| is_due(&attempts, 7, seconds)), [false, true]);
+        (0..20).for_each(|_| assert!(!attempts.failed(content, 7, now)));
+        assert_eq!([899, 900].map(|seconds| is_due(&attempts, 7, seconds)), [false, true]);
+        assert!(is_due(&attempts, 8, 0), "what holds it was written anew");
+        attempts.hurry();
+        assert!(is_due(&attempts, 7, 1), "a fetch has brought something");
+        attempts.keep(&HashSet::new());
+        assert!(attempts.failed(content, 7, now), "it was whole, or not wanted, in between");
     }
 }

@@ -15,6 +15,7 @@ use super::git::GitTracker;
 use super::open::{Opened, fingerprint, load_rules, restores};
 use super::publisher::{MAX_BATCH, OnPublished, Publisher};
 use super::recover::Registry;
+use super::retry::Attempts;
 use super::slices::{OPEN_SLICES, SLICE_CHANGES};
 use super::store::OpenStore;
 use super::trace::{TraceFeed, TraceTracker};
@@ -30,6 +31,7 @@ use dataflows::data::View;
 use dataflows::embed::Embedder;
 use dataflows::rules::Rules;
 use dataflows::run::{Mill, MillParts, MillThreads};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -95,6 +97,10 @@ pub struct Tracker {
     pub(super) board: Board,
     pub(super) recorder: Option<LiveRecorder>,
     pub(super) planning: Planning,
+    /// Contents that could not be read, and when they are tried again.
+    pub(super) attempts: Attempts,
+    /// How many files the graph holds of each head, once what was fed is through.
+    pub(super) files: BTreeMap<View, usize>,
     pub(super) max_slice: usize,
     /// Changes that are under way at the most, but for an epoch that alone has more.
     pub(super) max_changes: usize,
@@ -213,6 +219,8 @@ impl Tracker {
             board: Board::new(),
             recorder: extras.recorder,
             planning,
+            attempts: Attempts::default(),
+            files: BTreeMap::new(),
             max_slice,
             max_changes,
             since_turn: 0,

@@ -4,7 +4,7 @@
 //!
 //! **Invariant:** it holds exactly the documents that stand in the graph with such a fate; its size is their number.
 
-use super::contents::AllContents;
+use super::contents::{AllContents, Look};
 use crate::store::{Catalogue, StoreError};
 use dataflows::data::{ContentId, Document, DocumentPath, Outcome, SkipReason, StageName, View};
 use roaring::RoaringBitmap;
@@ -47,7 +47,9 @@ pub(super) fn mendable(catalogue: &Catalogue, contents: &AllContents) -> Result<
         // A row that a broken publish left out names nothing.
         let Ok(document) = catalogue.document(ordinal) else { continue };
         let content = document.content;
-        if is_transient(&document.outcome) && *readable.entry(content).or_insert_with(|| contents.has(content)) {
+        if is_transient(&document.outcome)
+            && *readable.entry(content).or_insert_with(|| contents.look(content) == Look::Readable)
+        {
             mendable.insert(ordinal.get());
         }
     }

@@ -81,6 +81,13 @@ pub trait Contents: Send + Sync {
     ///
     /// Where the source does not (or no longer) hold exactly these bytes.
     fn read(&self, content: ContentId, max_bytes: u64) -> Result<Content, ReadError>;
+
+    /// Returns a number that changes when what holds `content` was written anew, as far as the source can tell: it says when to
+    /// look again at what could not be read, and nothing else.
+    fn stamp(&self, content: ContentId) -> u64 {
+        let _ = content;
+        0
+    }
 }
 
 /// Returns the changes that lead from one set of files to another, in the order of their paths.

@@ -52,6 +52,59 @@ fn a_blob_that_a_partial_clone_lacks_is_a_fault_until_it_is_there() {
     assert!(tracked.step().is_empty());
 }
 
+/// Returns the file of a loose object.
+fn loose(repository: &Repository, bytes: &str) -> PathBuf {
+    let id = repository.blob_id(bytes.as_bytes());
+    repository.path().join("objects").join(&id[..2]).join(&id[2..])
+}
+
+fn replace(file: &Path, bytes: &[u8]) {
+    std::fs::remove_file(file).unwrap();
+    std::fs::write(file, bytes).unwrap();
+}
+
+#[test]
+fn a_blob_that_is_there_and_damaged_is_a_fault_until_it_is_whole() {
+    let words: String =
+        (0..4000_u64).map(|number| format!("{:x}\n", number.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+    let text = format!("brittleword\n{words}");
+    for kind in ["a body that does not inflate", "another content", "a whole copy that comes in a pack"] {
+        let mut origin = Repository::new();
+        let commit = origin.commit("main", &[], &tree(&[("damaged.txt", &text), ("whole.txt", "soundword\n")]));
+        let (clone, url) = (origin.beside("clone.git"), format!("file://{}", origin.path().display()));
+        origin.git(&["clone", "-q", "--bare", &url, &clone.to_string_lossy()]);
+        let file = loose(&origin, &text);
+        let whole = std::fs::read(&file).unwrap();
+        let mut bytes = whole.clone();
+        if kind == "another content" {
+            bytes = std::fs::read(loose(&origin, "soundword\n")).unwrap();
+        } else {
+            let late = bytes.len() * 3 / 4;
+            bytes[late] ^= 0xff;
+        }
+        replace(&file, &bytes);
+        let mut tracked = Tracked::new(&origin.path(), &origin.beside("store"));
+        let first = tracked.step();
+        assert_eq!((first.len(), first[0].receipt.faults), (1, 1), "{kind}");
+        assert_eq!(fate(&tracked, &commit, "damaged.txt"), Fate::Fault, "{kind}");
+        assert_eq!(found(&tracked, "soundword", "main"), ["whole.txt"], "{kind}");
+        assert!(tracked.step().is_empty(), "{kind}: what is still damaged moves nothing");
+
+        if kind == "a whole copy that comes in a pack" {
+            let packs = std::fs::read_dir(clone.join("objects/pack")).unwrap().map(|entry| entry.unwrap());
+            let copied = packs.map(|pack| {
+                std::fs::copy(pack.path(), origin.path().join("objects/pack").join(pack.file_name())).unwrap()
+            });
+            assert!(copied.count() >= 2, "a pack and its index");
+        } else {
+            replace(&file, &whole);
+        }
+        let second = tracked.step();
+        assert_eq!((second.len(), second[0].repaired), (1, true), "{kind}");
+        assert_eq!(found(&tracked, "brittleword", "main"), ["damaged.txt"], "{kind}");
+    }
+}
+
 #[test]
 fn past_snapshots_are_mended_by_a_backfill_once_what_they_lacked_is_there() {
     let mut origin = Repository::new();

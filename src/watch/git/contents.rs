@@ -15,8 +15,11 @@ use super::pool::Pool;
 use super::{kind_name, oid};
 use crate::watch::{Content, Contents, ReadError};
 use dataflows::data::ContentId;
-use git2::{ErrorCode, ObjectType};
+use git2::{ErrorCode, ObjectType, Repository};
+use rustc_hash::FxHasher;
 use snapshots::CommitId;
+use std::hash::{Hash, Hasher};
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 /// Reads the contents of one repository's files.
@@ -33,26 +36,46 @@ impl GitContents {
 
 impl Contents for GitContents {
     fn read(&self, content: ContentId, max_bytes: u64) -> Result<Content, ReadError> {
-        let failed = |source: git2::Error| match source.code() {
-            ErrorCode::NotFound => ReadError::Missing(content),
-            _ => ReadError::Object { content, source },
-        };
-        let id = oid(CommitId::from_bytes(*content.as_bytes()));
-        let repository = self.pool.get()?;
-        let objects = repository.odb().map_err(failed)?;
-        let (size, kind) = objects.read_header(id).map_err(failed)?;
-        if kind != ObjectType::Blob {
-            return Err(ReadError::NotABlob(content, kind_name(kind)));
+        match read(&*self.pool.get()?, content, max_bytes) {
+            // A handle looks for new packs only where it finds no object at all: a whole copy may have come since.
+            Err(ReadError::Object { .. }) => read(&self.pool.fresh()?, content, max_bytes),
+            read => read,
         }
-        let size = size as u64;
-        if size > max_bytes.max(lfs::MAX_POINTER_BYTES) {
-            return Ok(Content::TooLarge(size));
+    }
+
+    fn stamp(&self, content: ContentId) -> u64 {
+        let Ok(repository) = self.pool.get() else { return 0 };
+        let objects = repository.commondir().join("objects");
+        let name = oid(CommitId::from_bytes(*content.as_bytes())).to_string();
+        let mut hasher = FxHasher::default();
+        for path in [objects.join("pack"), objects.join(&name[..2]).join(&name[2..])] {
+            let found =
+                std::fs::metadata(path).map(|found| (found.mtime(), found.mtime_nsec(), found.ino(), found.size()));
+            found.ok().hash(&mut hasher);
         }
-        let object = objects.read(id).map_err(failed)?;
-        match Pointer::parse(object.data()) {
-            Some(pointer) => Ok(lfs::read(&repository, &pointer, max_bytes)),
-            None if size > max_bytes => Ok(Content::TooLarge(size)),
-            None => Ok(Content::Bytes(object.data().to_vec())),
-        }
+        hasher.finish()
+    }
+}
+
+fn read(repository: &Repository, content: ContentId, max_bytes: u64) -> Result<Content, ReadError> {
+    let failed = |source: git2::Error| match source.code() {
+        ErrorCode::NotFound => ReadError::Missing(content),
+        _ => ReadError::Object { content, source },
+    };
+    let id = oid(CommitId::from_bytes(*content.as_bytes()));
+    let objects = repository.odb().map_err(failed)?;
+    let (size, kind) = objects.read_header(id).map_err(failed)?;
+    if kind != ObjectType::Blob {
+        return Err(ReadError::NotABlob(content, kind_name(kind)));
+    }
+    let size = size as u64;
+    if size > max_bytes.max(lfs::MAX_POINTER_BYTES) {
+        return Ok(Content::TooLarge(size));
+    }
+    let object = objects.read(id).map_err(failed)?;
+    match Pointer::parse(object.data()) {
+        Some(pointer) => Ok(lfs::read(repository, &pointer, max_bytes)),
+        None if size > max_bytes => Ok(Content::TooLarge(size)),
+        None => Ok(Content::Bytes(object.data().to_vec())),
     }
 }

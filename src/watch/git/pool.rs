@@ -34,9 +34,14 @@ impl Pool {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let repository = match idle {
             Some(repository) => repository,
-            None => open(&self.path)?,
+            None => self.fresh()?,
         };
         Ok(Lent { pool: self, repository: Some(repository) })
+    }
+
+    /// Opens a handle that knows every pack there is now.
+    pub(super) fn fresh(&self) -> Result<Repository, GitError> {
+        open(&self.path)
     }
 }
 
