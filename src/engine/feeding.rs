@@ -177,7 +177,12 @@ impl Tracker {
         diff: Duration,
     ) -> Result<(), EngineError> {
         self.record(graph_view, &purpose, &changes)?;
-        let (parts, last) = slices(changes, self.max_slice);
+        let standing = self.standing(graph_view, &changes)?;
+        let came = changes.iter().filter(|change| change.before.is_none() && change.after.is_some()).count();
+        let went = changes.iter().filter(|change| change.before.is_some() && change.after.is_none()).count();
+        let files = self.files.entry(graph_view).or_default();
+        *files = (*files + came).saturating_sub(went);
+        let (parts, last) = slices(changes, standing, self.max_slice);
         for part in parts {
             self.feed_slice(Target { graph_view, purpose: Purpose::Part, begun, diff }, part)?;
         }

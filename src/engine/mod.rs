@@ -33,6 +33,7 @@ mod recover;
 mod retention;
 mod retry;
 mod slices;
+mod standing;
 mod step;
 mod store;
 mod trace;

@@ -19,6 +19,8 @@ use crate::index::apply::{ApplyError, IndexWriter, Published, Target};
 use crate::index::{Tended, Urgency};
 use dataflows::data::{ContentId, DocumentPath, View};
 use dataflows::run::EpochDone;
+use roaring::RoaringBitmap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -63,6 +65,8 @@ struct Open {
     state: Mutex<OpenState>,
     changed: Condvar,
     transient: Mutex<Transient>,
+    /// The documents of each head, as far as epochs are published.
+    documents: Mutex<FxHashMap<View, RoaringBitmap>>,
 }
 
 #[derive(Default)]
@@ -179,6 +183,12 @@ impl Publisher {
     /// Returns the documents, as far as epochs are published, that are worth another look.
     pub(super) fn transient(&self) -> Vec<(View, DocumentPath, ContentId)> {
         self.open.transient.lock().unwrap_or_else(PoisonError::into_inner).documents()
+    }
+
+    /// Returns the documents of a head, as far as epochs are published.
+    pub(super) fn documents_of(&self, head: View) -> RoaringBitmap {
+        let documents = self.open.documents.lock().unwrap_or_else(PoisonError::into_inner);
+        documents.get(&head).cloned().unwrap_or_default()
     }
 
     /// Returns whether everything announced is published.
@@ -349,17 +359,27 @@ fn publish_all(
             }
         }
         let number = batch.len();
+        let heads: FxHashSet<View> = batch.iter().map(|(target, _)| target.graph_view).collect();
         {
             let mut transient = open.transient.lock().unwrap_or_else(PoisonError::into_inner);
             batch.iter().for_each(|(_, done)| transient.take(&done.documents));
         }
+        writer = writer.with_lost_files()?;
         let all_published = writer.publish(batch)?;
         all_published.iter().for_each(&mut on_published);
+        {
+            let mut documents = open.documents.lock().unwrap_or_else(PoisonError::into_inner);
+            for head in heads {
+                match writer.documents_of(head) {
+                    Some(of_head) => documents.insert(head, of_head.clone()),
+                    None => documents.remove(&head),
+                };
+            }
+        }
         writer.let_go_of_much();
         patience.published = Instant::now();
         patience.untidy.get_or_insert(patience.published);
         {
-        let heads: FxHashSet<View> = batch.iter().map(|(target, _)| target.graph_view).collect();
             let mut open = open.lock();
             // Also what only brought back what heads hold.
             open.is_untidy = true;

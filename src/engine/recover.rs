@@ -9,7 +9,6 @@ use super::EngineError;
 use super::git::ViewNumbers;
 use crate::store::{Catalogue, Database, SourceKind, SourceRecord, ViewRecord};
 use dataflows::data::{DocumentPath, FileChange, FileMode, FileState, Outcome, SkipReason};
-use roaring::RoaringBitmap;
 use snapshots::{Archive, Ordinal, SourceId, VersionId, ViewId};
 use std::collections::BTreeMap;
 
@@ -129,14 +128,15 @@ pub(super) fn files_of(
     catalogue: &Catalogue,
     version: VersionId,
 ) -> Result<BTreeMap<DocumentPath, FileState>, EngineError> {
-    files_in(catalogue, &archive.bitmaps(version)?.documents)
+    files_in(catalogue, archive.bitmaps(version)?.documents.iter())
 }
 
-fn files_in(
+/// Returns the files that documents were made of.
+pub(super) fn files_in(
     catalogue: &Catalogue,
-    documents: &RoaringBitmap,
+    documents: impl Iterator<Item = u32>,
 ) -> Result<BTreeMap<DocumentPath, FileState>, EngineError> {
-    let rows = catalogue.documents(documents.iter().map(Ordinal::new))?;
+    let rows = catalogue.documents(documents.map(Ordinal::new))?;
     let state = |row: &dataflows::data::Document| FileState {
         content: row.content,
         mode: match row.outcome {

@@ -1,6 +1,7 @@
 //! A step that changes very many files, cut into slices: what is in memory at once follows a slice and not the step.
 //!
-//! In: the changes of one step. Out: the same changes in groups, to be fed to the graph one after the other.
+//! In: the changes of one step, and the files that it moves though they stay as they are. Out: the same changes in groups, to
+//! be fed to the graph one after the other.
 //!
 //! ```text
 //!  files below manifests that change, out ──► manifests ──► those files back in, and all others
@@ -9,12 +10,13 @@
 //! **Invariant:** after the last slice the graph holds what it would hold had all been fed at once, and on the way no stage
 //! is given an input that it would not have been given then. The one thing that reaches from file to file is the module that
 //! a manifest names for all that stands below it. So manifests come before what arrives below them, all of them in one
-//! slice; and what stands below one that changes leaves first, lest it be placed in a module that it never had.
+//! slice; and what stands below one that changes leaves first, lest it be placed in a module that it never had. That holds
+//! of files that stay as they are too, where they are many: the slice of the manifest would place all of them anew.
 //!
 //! A first load only arrives, so nothing leaves: manifests go first, and that is all.
 
 use dataflows::code::is_manifest;
-use dataflows::data::{FileChange, folders_up};
+use dataflows::data::{DocumentPath, FileChange, FileState, folders_up};
 use std::collections::HashSet;
 
 /// Files that one slice changes at the most, but for manifests: some 40,000 entries of an engine's sources, of which a slice
@@ -24,9 +26,14 @@ pub(super) const SLICE_CHANGES: usize = 4096;
 /// Slices that are under way at the most: one that is published, one that is worked on, and one that waits for it.
 pub(super) const OPEN_SLICES: usize = 3;
 
-/// Cuts the changes of a step into parts of at most `most` changes, and the last.
-pub(super) fn slices(changes: Vec<FileChange>, most: usize) -> (Vec<Vec<FileChange>>, Vec<FileChange>) {
-    if changes.len() <= most {
+/// Cuts the changes of a step into parts of at most `most` changes, and the last; `standing` are files that stay as they are
+/// and are taken out while manifests change.
+pub(super) fn slices(
+    changes: Vec<FileChange>,
+    standing: Vec<(DocumentPath, FileState)>,
+    most: usize,
+) -> (Vec<Vec<FileChange>>, Vec<FileChange>) {
+    if changes.len() + standing.len() <= most {
         return (Vec::new(), changes);
     }
     let (manifests, others): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| is_manifest(&change.path));
@@ -43,6 +50,10 @@ pub(super) fn slices(changes: Vec<FileChange>, most: usize) -> (Vec<Vec<FileChan
         } else {
             rest.push(change);
         }
+    }
+    for (path, state) in standing {
+        leaving.push(FileChange { path: path.clone(), before: Some(state), after: None });
+        rest.push(FileChange { path, before: None, after: Some(state) });
     }
     let mut parts = cut(leaving, most);
     if !manifests.is_empty() {
@@ -119,14 +130,27 @@ mod tests {
             before in tree(),
             after in tree(),
             most in 1..6_usize,
+            takes_out in any::<bool>(),
         ) {
             let changes = crate::watch::changes(&before, &after);
-            let (parts, last) = slices(changes.clone(), most);
-            prop_assert_eq!(parts.is_empty(), changes.len() <= most);
+            let changed: Vec<&DocumentPath> = changes.iter().map(|change| &change.path).collect();
+            let manifests: Vec<&DocumentPath> = changed.iter().copied().filter(|path| is_manifest(path)).collect();
+            let is_moved = |path: &DocumentPath| {
+                folders_up(path.folder()).any(|folder| manifests.iter().any(|manifest| manifest.folder() == folder))
+            };
+            let stays = before.iter().filter(|(path, _)| !changed.contains(path) && !is_manifest(path));
+            let moved = stays.filter(|(path, _)| takes_out && is_moved(path));
+            let standing: Vec<_> = moved.map(|(path, state)| (path.clone(), *state)).collect();
+            let together = changes.len() + standing.len();
+            let (parts, last) = slices(changes.clone(), standing, most);
+            prop_assert_eq!(parts.is_empty(), together <= most);
+            let is_cut = !parts.is_empty();
             let ends = &placed(&before) | &placed(&after);
             let mut tree = before;
             for slice in parts.into_iter().chain([last]) {
                 prop_assert!(slice.len() <= most || slice.iter().all(|change| is_manifest(&change.path)));
+                let is_of_manifests = slice.iter().any(|change| is_manifest(&change.path));
+                let placed_before = placed(&tree);
                 for FileChange { path, before, after } in slice {
                     prop_assert_eq!(tree.get(&path).copied(), before, "{}", path);
                     match after {
@@ -134,7 +158,13 @@ mod tests {
                         None => tree.remove(&path),
                     };
                 }
-                for place in placed(&tree) {
+                let placed = placed(&tree);
+                if is_cut && takes_out && is_of_manifests {
+                    let others = |place: &&Placed| !is_manifest(&place.0);
+                    let moved: Vec<_> = placed.symmetric_difference(&placed_before).filter(others).collect();
+                    prop_assert!(moved.is_empty(), "{:?} moved with a manifest", moved);
+                }
+                for place in placed {
                     prop_assert!(ends.contains(&place), "{:?} was placed in between", place);
                 }
             }

@@ -1,8 +1,9 @@
 //! *A step in slices is one step*: whatever a step's files are cut into, it is published once, as if it had not been cut, and
 //! until then nothing of it is seen.
 
-use crate::support::{self, History, Program, Step, Store, git, steps};
+use crate::support::{self, History, Picture, Program, Repository, Step, Store, git, steps, tree};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tidemill::index::apply::Published;
@@ -44,6 +45,48 @@ proptest! {
         }
         prop_assert!(published > 0);
     }
+}
+
+#[test]
+fn a_manifest_that_names_another_module_moves_what_stands_below_it_in_slices() {
+    let repository = Repository::new();
+    let manifest = |name: &str| format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\n");
+    let mut files: BTreeMap<String, String> = (0..30)
+        .map(|number| (format!("src/part_{number}.rs"), format!("/// Part {number}.\npub fn part_{number}() {{}}\n")))
+        .collect();
+    files.insert("Cargo.toml".to_owned(), manifest("mill"));
+    files.insert("tools/Cargo.toml".to_owned(), manifest("tools"));
+    files.insert("tools/src/main.rs".to_owned(), "fn main() {}\n".to_owned());
+    // A manifest that names nothing, beneath which the root's name counts.
+    files.insert("docs/package.json".to_owned(), "{}\n".to_owned());
+    files.insert("docs/guide.md".to_owned(), "# Guide\n\nHow the mill turns.\n".to_owned());
+    let commit = |files: &BTreeMap<String, String>| {
+        repository.commit(&tree(files.iter().map(|(path, text)| (path.as_str(), text.as_str()))));
+    };
+    let stores = [Store::new(), Store::in_slices(Some(4))];
+    commit(&files);
+    let mut running = stores.each_ref().map(|store| store.open(git(repository.path(), &["*"], None)));
+    let mut both = |why: &str| {
+        let [whole, cut]: [Vec<_>; 2] = running.each_mut().map(|running| running.catch_up().iter().map(line).collect());
+        assert_eq!(whole, cut, "{why}");
+        whole[0].3.clone()
+    };
+    let first = both("a first load");
+    files.insert("Cargo.toml".to_owned(), manifest("tide"));
+    commit(&files);
+    let renamed = both("a manifest names another module");
+    assert!(renamed.inserted > 30 && renamed.inserted < first.inserted, "all but the tools move: {renamed:?}");
+    assert_eq!((renamed.inserted, renamed.changed), (renamed.retracted, 1));
+    files.insert("Cargo.toml".to_owned(), manifest("mill"));
+    files.insert("src/part_3.rs".to_owned(), "/// Another part.\npub fn another() {}\n".to_owned());
+    commit(&files);
+    let back = both("the name comes back, and a file changes");
+    assert!(back.embedded < 4, "what comes back is known: {back:?}");
+    files.remove("Cargo.toml");
+    commit(&files);
+    both("no manifest is left at the root");
+    let pictures = stores.each_ref().map(|store| Picture::of(&store.searcher(), None));
+    pictures[0].assert_equals(&pictures[1], "in slices");
 }
 
 /// Returns the bytes of the files in a folder that may not be there yet.
