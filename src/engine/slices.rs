@@ -51,9 +51,14 @@ pub(super) fn slices(
             rest.push(change);
         }
     }
+    let is_mixed = !standing.is_empty();
     for (path, state) in standing {
         leaving.push(FileChange { path: path.clone(), before: Some(state), after: None });
         rest.push(FileChange { path, before: None, after: Some(state) });
+    }
+    if is_mixed {
+        // In the order in which one epoch would bring them, so that what stands side by side is stored side by side.
+        rest.sort_unstable_by(|left, right| left.path.cmp(&right.path));
     }
     let mut parts = cut(leaving, most);
     if !manifests.is_empty() {

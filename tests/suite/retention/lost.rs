@@ -197,7 +197,7 @@ fn claims_nothing_wrong(layout: &Layout, commit: CommitId, truth: &Picture) {
 }
 
 proptest! {
-    #![proptest_config(support::cases(6))]
+    #![proptest_config(support::cases(4))]
 
     #[test]
     fn what_comes_back_after_files_were_lost_is_whole(happenings in happenings()) {
