@@ -4,6 +4,7 @@
 //! snapshot, and the entries that came, went and overtook.
 
 use super::output::{json_line, line, short};
+use super::search::{hits_from_one, number_from_one};
 use super::snapshots::changes;
 use super::{Global, Outcome};
 use crate::search::{Bisection, Mode, Request, Searcher, bisect, show_time};
@@ -27,8 +28,8 @@ pub(super) struct BisectArgs {
     /// A later snapshot whose answer has it no more.
     #[arg(long, value_name = "REV")]
     bad: String,
-    /// Among how many hits.
-    #[arg(short, default_value_t = 10, value_name = "N")]
+    /// Among how many hits, at most 10,000.
+    #[arg(short, default_value_t = 10, value_name = "N", value_parser = hits_from_one())]
     k: usize,
     /// Which index answers.
     #[arg(long, value_enum, default_value_t = Mode::Hybrid)]
@@ -37,7 +38,7 @@ pub(super) struct BisectArgs {
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
     /// At most so many hits of one document.
-    #[arg(long = "per-doc", default_value_t = 2, value_name = "M")]
+    #[arg(long = "per-doc", default_value_t = 2, value_name = "M", value_parser = number_from_one())]
     per_document: usize,
 }
 

@@ -14,6 +14,7 @@ mod explain;
 mod gc;
 mod interrupt;
 mod output;
+mod reasons;
 mod record;
 mod replay;
 mod search;

@@ -7,6 +7,7 @@
 
 use anyhow::Result;
 use serde::Serialize;
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
 /// Prints one JSON object as a line and flushes it.
@@ -23,6 +24,16 @@ pub(super) fn line(text: impl AsRef<str>) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", safe(text.as_ref()))?;
     Ok(out.flush()?)
+}
+
+/// Prints a line for people on standard error, where results do not go; one that cannot be printed is left out.
+pub(super) fn hint(text: impl AsRef<str>) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", safe(text.as_ref()));
+}
+
+/// Returns a number with the word for one, or for several.
+pub(super) fn count<N: Copy + PartialEq + From<u8> + Display>(number: N, one: &str, several: &str) -> String {
+    format!("{number} {}", if number == N::from(1) { one } else { several })
 }
 
 /// Returns text without control characters but for tabs.

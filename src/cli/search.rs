@@ -2,15 +2,19 @@
 //!
 //! In: a question. Out: hits.
 
-use super::output::{json_line, line, short};
+use super::output::{count, hint, json_line, line, short};
+use super::reasons::reasons;
 use super::{Global, Outcome};
-use crate::search::{Answer, Filter, Hit, Mode, Request, Searcher, Selected};
+use crate::search::{Answer, Filter, Hit, MAX_HITS, Mode, Request, Searcher, Selected};
 use crate::serve::wire::{At, SearchAnswer};
 use anyhow::Result;
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 
 /// Lines of a hit's text that are shown to people.
 const SHOWN_LINES: usize = 6;
+/// Further paths of a folded hit that are shown to people.
+const SHOWN_PATHS: usize = 10;
 
 #[derive(Args, Debug)]
 pub(super) struct SearchArgs {
@@ -28,14 +32,14 @@ pub(super) struct SearchArgs {
     /// Which index answers.
     #[arg(long, value_enum, default_value_t = Mode::Hybrid)]
     mode: Mode,
-    /// How many hits.
-    #[arg(short, default_value_t = 10, value_name = "N")]
+    /// How many hits, at most 10,000.
+    #[arg(short, default_value_t = 10, value_name = "N", value_parser = hits_from_one())]
     k: usize,
     /// Only what passes, as in `path:crates/** kind:code !language:cpp`.
     #[arg(long = "where", value_name = "EXPR")]
     filter: Option<String>,
     /// At most so many hits of one document.
-    #[arg(long = "per-doc", default_value_t = 2, value_name = "M")]
+    #[arg(long = "per-doc", default_value_t = 2, value_name = "M", value_parser = number_from_one())]
     per_document: usize,
     /// Make one hit of identical text at several paths.
     #[arg(long)]
@@ -46,6 +50,16 @@ pub(super) struct SearchArgs {
     /// Show each index's rank and score.
     #[arg(long)]
     explain: bool,
+}
+
+/// Returns a parser of how many hits may be asked for.
+pub(super) fn hits_from_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=MAX_HITS as u64)
+}
+
+/// Returns a parser of numbers from 1.
+pub(super) fn number_from_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }
 
 /// Runs `search`.
@@ -68,6 +82,9 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<Outcome> {
         json_line(&answer_line(&searcher, &request, answer))?;
     } else {
         show(&answer, args.explain, SHOWN_LINES)?;
+        if !global.quiet {
+            reasons(&request, &answer).iter().for_each(hint);
+        }
     }
     Ok(Outcome::Done)
 }
@@ -110,8 +127,11 @@ pub(super) fn show(answer: &Answer, explain: bool, lines: usize) -> Result<()> {
             };
             line(format!("     score {:.5}  {}  {}", hit.score, list("bm25", hit.bm25), list("vector", hit.vector)))?;
         }
-        for path in hit.paths.iter().skip(1) {
+        for path in hit.paths.iter().skip(1).take(SHOWN_PATHS) {
             line(format!("     also {path}"))?;
+        }
+        if let Some(more) = hit.paths.len().checked_sub(1 + SHOWN_PATHS).filter(|more| *more > 0) {
+            line(format!("     and at {more} more; --json names them all"))?;
         }
         for text in hit.text.lines().take(lines) {
             line(format!("     {text}"))?;
@@ -121,7 +141,7 @@ pub(super) fn show(answer: &Answer, explain: bool, lines: usize) -> Result<()> {
     if !answer.exact && answer.lost_vectors == 0 {
         line("far vectors were passed over; --exact looks at them all")?;
     }
-    line(format!("{} hits in {:.1} ms", answer.hits.len(), answer.took.as_secs_f64() * 1000.0))
+    line(format!("{} in {:.1} ms", count(answer.hits.len(), "hit", "hits"), answer.took.as_secs_f64() * 1000.0))
 }
 
 fn headline(hit: &Hit) -> String {

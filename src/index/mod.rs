@@ -27,7 +27,7 @@ pub use reader::{IndexReader, IndexView, ReaderError};
 
 /// Returns the settings of a property test: so many cases, the same in every run.
 #[cfg(test)]
-fn cases(cases: u32) -> proptest::prelude::ProptestConfig {
+pub(crate) fn cases(cases: u32) -> proptest::prelude::ProptestConfig {
     use proptest::test_runner::{Config, RngSeed};
     Config { cases, rng_seed: RngSeed::Fixed(17), failure_persistence: None, ..Config::default() }
 }

@@ -10,7 +10,7 @@ use super::lexical::{LexicalError, LexicalReader, LexicalView, LiveStatistics, O
 use super::order::TieOrder;
 use super::vector::{Shape, VectorError, VectorReader, VectorSet};
 use crate::store::{Catalogue, Columns, Database, Judge, Layout, Lease, StoreError, StoreMemo};
-use dataflows::data::Fingerprint;
+use dataflows::data::{DocumentPath, Fingerprint};
 use roaring::RoaringBitmap;
 use snapshots::{Archive, ArchiveError, Ordinal, VersionId};
 use std::cmp::Ordering;
@@ -209,6 +209,14 @@ impl IndexReader {
     /// Where the database fails or lacks one of the rows.
     pub fn passing(&self, entries: &RoaringBitmap, judge: &dyn Judge) -> Result<RoaringBitmap, ReaderError> {
         Ok(self.columns.passing(&self.catalogue, entries, judge)?)
+    }
+
+    /// Returns the paths at which entries stand, each once, sorted by bytes.
+    ///
+    /// # Errors
+    /// Where the database fails or lacks one of the rows.
+    pub fn paths(&self, entries: &[Ordinal]) -> Result<Vec<DocumentPath>, ReaderError> {
+        Ok(self.columns.paths(&self.catalogue, entries)?)
     }
 
     /// Returns the number of an entry's path: entries have the same one if and only if they stand at one path.

@@ -6,7 +6,8 @@
 //! **Invariant:** both ends are searched before anything else, and each step halves what is left: a thousand commits cost
 //! ten searches more. Where the answer came and went several times, one of the places where it went is found.
 
-use super::retrieve::{Answer, Request, Searcher};
+use super::request::{Answer, Request};
+use super::retrieve::Searcher;
 use super::revision::Selected;
 use super::{Hit, SearchError};
 use dataflows::data::DocumentPath;

@@ -1,35 +1,115 @@
 //! Fusion of ranked lists.
 //!
-//! In: ranked lists of ordinals. Out: one list, by reciprocal rank (Cormack, Clarke, Büttcher: "Reciprocal Rank Fusion
-//! outperforms Condorcet and individual rank learning methods", SIGIR 2009): score = Σ 1 / (60 + rank).
+//! In: the ranked list of each index, read to one depth and then deeper. Out: one list, piece by piece.
 //!
-//! **Invariant:** the fused order depends on the lists alone; ties go by the order of ties, never by ordinal.
+//! Down to the first depth the score is that of reciprocal ranks (Cormack, Clarke, Büttcher: "Reciprocal Rank Fusion outperforms
+//! Condorcet and individual rank learning methods", SIGIR 2009): Σ 1 / (60 + rank). What is found deeper counts by its better rank
+//! alone: the sum of two deep ranks may exceed the score of one near rank, and would have to stand before what was given already.
+//!
+//! **Invariant:** scores never rise from one entry to the next, however many pieces there are (but for those of one list that is
+//! not exact, which are the index's own). What comes out depends on the lists and on
+//! the depths to which they were read; ties go by the order of ties, never by ordinal.
 
+use super::hits::{Found, Ranked};
 use crate::index::{TieOrder, TopK};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use snapshots::Ordinal;
+use std::collections::hash_map::Entry;
 
 /// The constant of the method, as in its paper.
 const K: f32 = 60.0;
 
-/// Returns all ordinals of the lists, best first.
-pub(super) fn reciprocal_ranks(lists: &[&[(Ordinal, f32)]], ties: &dyn TieOrder) -> Vec<(Ordinal, f32)> {
-    let mut scores: FxHashMap<Ordinal, f32> = FxHashMap::default();
-    for list in lists {
-        for (rank, (ordinal, _)) in (1_u32..).zip(*list) {
-            *scores.entry(*ordinal).or_default() += 1.0 / (K + rank as f32);
+/// A ranked list, best first.
+pub(super) type List = [(Ordinal, f32)];
+
+/// Lists that are read deeper and deeper, and what of them was given already.
+#[derive(Default)]
+pub(super) struct Fusion {
+    given: FxHashSet<Ordinal>,
+    depth: usize,
+}
+
+impl Fusion {
+    /// Returns what the lists of words and of vectors, read to `depth`, add to what was given before, best first. One of them may
+    /// be left out; then the scores are those of the other.
+    pub(super) fn deepen(
+        &mut self,
+        depth: usize,
+        bm25: Option<&List>,
+        near: Option<&List>,
+        ties: &dyn TieOrder,
+    ) -> Vec<Found> {
+        let before = std::mem::replace(&mut self.depth, depth);
+        let found = match (bm25, near) {
+            (Some(bm25), Some(near)) => self.fuse(before, bm25, near, ties),
+            (Some(list), None) => self.single(before, list, |found, ranked| found.bm25 = Some(ranked)),
+            (None, Some(list)) => self.single(before, list, |found, ranked| found.vector = Some(ranked)),
+            (None, None) => Vec::new(),
+        };
+        self.given.extend(found.iter().map(|found| found.ordinal));
+        found
+    }
+
+    /// Returns what a list has behind the first `before` and was not given, with its rank. What a list that is not exact finds
+    /// late stands behind them as well.
+    fn fresh(&self, before: usize, list: &List) -> impl Iterator<Item = (Ordinal, Ranked)> {
+        (1..)
+            .zip(list)
+            .filter(|(_, (ordinal, _))| !self.given.contains(ordinal))
+            .map(move |(rank, &(ordinal, score))| (ordinal, Ranked { rank: rank.max(before + 1), score }))
+    }
+
+    fn single(&self, before: usize, list: &List, place: impl Fn(&mut Found, Ranked)) -> Vec<Found> {
+        let found = self.fresh(before, list).map(|(ordinal, ranked)| {
+            let mut found = Found { score: ranked.score, ..Found::new(ordinal) };
+            place(&mut found, ranked);
+            found
+        });
+        found.collect()
+    }
+
+    fn fuse(&self, before: usize, bm25: &List, near: &List, ties: &dyn TieOrder) -> Vec<Found> {
+        let mut fused: FxHashMap<Ordinal, Found> = FxHashMap::default();
+        for (ordinal, ranked) in self.fresh(before, bm25) {
+            fused.insert(ordinal, Found { bm25: Some(ranked), ..Found::new(ordinal) });
         }
+        for (ordinal, ranked) in self.fresh(before, near) {
+            match fused.entry(ordinal) {
+                Entry::Occupied(mut both) => both.get_mut().vector = Some(ranked),
+                Entry::Vacant(alone) => {
+                    alone.insert(Found { vector: Some(ranked), ..Found::new(ordinal) });
+                }
+            }
+        }
+        let mut best = TopK::new(fused.len(), ties);
+        for found in fused.values_mut() {
+            if before > 0 {
+                keep_better(found);
+            }
+            let ranks = [found.bm25, found.vector].into_iter().flatten();
+            found.score = if before > 0 { ranks.map(worth).fold(0.0, f32::max) } else { ranks.map(worth).sum() };
+            best.push(found.ordinal, found.score);
+        }
+        best.into_ranked().into_iter().filter_map(|(ordinal, _)| fused.remove(&ordinal)).collect()
     }
-    let mut best = TopK::new(scores.len(), ties);
-    for (ordinal, score) in scores {
-        best.push(ordinal, score);
+}
+
+/// Takes away the rank that does not count: whether it is known depends on how deep the other list was read.
+fn keep_better(found: &mut Found) {
+    if let (Some(bm25), Some(vector)) = (found.bm25, found.vector) {
+        found.bm25 = Some(bm25).filter(|bm25| bm25.rank <= vector.rank);
+        found.vector = Some(vector).filter(|vector| vector.rank <= bm25.rank);
     }
-    best.into_ranked()
+}
+
+fn worth(ranked: Ranked) -> f32 {
+    1.0 / (K + ranked.rank as f32)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::cmp::Ordering;
 
     struct ByNumber;
@@ -40,15 +120,71 @@ mod tests {
         }
     }
 
+    fn list(ordinals: &[u32]) -> Vec<(Ordinal, f32)> {
+        let last = ordinals.len() as f32;
+        (0_u16..).zip(ordinals).map(|(at, &ordinal)| (Ordinal::new(ordinal), last - f32::from(at))).collect()
+    }
+
     #[test]
     fn what_both_lists_name_comes_first_and_ties_are_ordered() {
-        let list = |ordinals: &[u32]| -> Vec<(Ordinal, f32)> {
-            ordinals.iter().map(|&ordinal| (Ordinal::new(ordinal), 1.0)).collect()
-        };
         let (words, vectors) = (list(&[5, 9, 7]), list(&[9, 3]));
-        let fused = reciprocal_ranks(&[&words, &vectors], &ByNumber);
-        let order: Vec<u32> = fused.iter().map(|(ordinal, _)| ordinal.get()).collect();
+        let fused = Fusion::default().deepen(200, Some(&words), Some(&vectors), &ByNumber);
+        let order: Vec<u32> = fused.iter().map(|found| found.ordinal.get()).collect();
         assert_eq!(order, [9, 5, 3, 7]);
-        assert_eq!(fused[0].1, 1.0 / 62.0 + 1.0 / 61.0);
+        assert_eq!(fused[0].score, 1.0 / 62.0 + 1.0 / 61.0);
+    }
+
+    #[test]
+    fn two_deep_ranks_stand_behind_a_near_one() {
+        let (words, vectors) = (list(&[1, 2, 8, 9]), list(&[3, 4, 8, 7]));
+        let mut fusion = Fusion::default();
+        let near = fusion.deepen(2, Some(&words[..2]), Some(&vectors[..2]), &ByNumber);
+        let deep = fusion.deepen(4, Some(&words), Some(&vectors), &ByNumber);
+        let order: Vec<u32> = near.iter().chain(&deep).map(|found| found.ordinal.get()).collect();
+        assert_eq!(order, [1, 3, 2, 4, 8, 7, 9]);
+        assert_eq!((deep[0].score, deep[1].score), (1.0 / 63.0, 1.0 / 64.0));
+    }
+
+    /// Two orders of the same numbers, so that every entry is in both lists somewhere.
+    fn orders() -> impl Strategy<Value = (Vec<u32>, Vec<u32>)> {
+        (1_usize..120).prop_flat_map(|count| {
+            let numbers: Vec<u32> = (0..).take(count).collect();
+            let part = (0..=count).prop_flat_map({
+                let numbers = numbers.clone();
+                move |kept| Just(numbers.clone()).prop_shuffle().prop_map(move |order| order[..kept].to_vec())
+            });
+            (part, Just(numbers).prop_shuffle())
+        })
+    }
+
+    proptest! {
+        #![proptest_config(crate::index::cases(128))]
+
+        #[test]
+        fn scores_never_rise_and_everything_is_given_once((words, vectors) in orders(), first in 1_usize..40, times in 2_usize..4) {
+            let (words, vectors) = (list(&words), list(&vectors));
+            let mut fusion = Fusion::default();
+            let (mut depth, mut all) = (first, Vec::new());
+            loop {
+                let cut = |list: &Vec<(Ordinal, f32)>| list[..depth.min(list.len())].to_vec();
+                all.extend(fusion.deepen(depth, Some(&cut(&words)), Some(&cut(&vectors)), &ByNumber));
+                if depth > words.len().max(vectors.len()) {
+                    break;
+                }
+                depth *= times;
+            }
+            prop_assert!(all.is_sorted_by(|left, right| left.score >= right.score), "{:?}", all);
+            prop_assert!(all.is_sorted_by(|left, right| left.score > right.score || left.ordinal < right.ordinal), "ties");
+            let given: FxHashSet<Ordinal> = all.iter().map(|found| found.ordinal).collect();
+            prop_assert_eq!((given.len(), all.len()), (vectors.len(), vectors.len()));
+            // A rank that is told is the true one, and the score follows from those that are told.
+            for found in &all {
+                for (list, ranked) in [(&words, found.bm25), (&vectors, found.vector)] {
+                    if let Some(ranked) = ranked {
+                        prop_assert_eq!(list[ranked.rank - 1].0, found.ordinal);
+                    }
+                }
+            }
+        }
     }
 }

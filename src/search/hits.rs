@@ -33,6 +33,15 @@ pub struct Found {
     pub bm25: Option<Ranked>,
     /// Its place among the vectors' hits.
     pub vector: Option<Ranked>,
+    /// Whether it has no word of the query, and is no nearer to it than chance brings entries.
+    pub weak: bool,
+}
+
+impl Found {
+    /// Returns an entry of which nothing is known yet.
+    pub(super) const fn new(ordinal: Ordinal) -> Self {
+        Self { ordinal, score: 0.0, bm25: None, vector: None, weak: false }
+    }
 }
 
 /// The commit that brought an entry into a view.
@@ -56,6 +65,8 @@ impl std::fmt::Display for IntroducedIn {
 /// One hit.
 #[derive(Clone, Debug)]
 pub struct Hit {
+    /// The entry.
+    pub entry: Ordinal,
     /// From 1.
     pub rank: usize,
     /// The score that it is ranked by.
@@ -64,7 +75,7 @@ pub struct Hit {
     pub source: String,
     /// Where it stands.
     pub path: DocumentPath,
-    /// With `fold`: every path at which the same text stands, this one first.
+    /// With `fold`: every path at which the same text stands in the versions searched and passes the filter, this one first.
     pub paths: Vec<DocumentPath>,
     /// On which lines, in the version searched.
     pub lines: Option<Lines>,
@@ -76,10 +87,12 @@ pub struct Hit {
     pub introduced_in: Option<IntroducedIn>,
     /// The text.
     pub text: String,
-    /// Its place among the words' hits.
+    /// Its place among the words' hits, where that counts towards the score.
     pub bm25: Option<Ranked>,
-    /// Its place among the vectors' hits.
+    /// Its place among the vectors' hits, where that counts towards the score.
     pub vector: Option<Ranked>,
+    /// Whether it has no word of the query, and is no nearer to it than chance brings entries.
+    pub weak: bool,
 }
 
 /// Returns for each ordinal the commit that brought it into the line of history of a selected version.
@@ -105,8 +118,13 @@ pub(crate) fn introduced(
     })
 }
 
-/// Reads the hits of what was found; an entry that two sources hold is a hit in each.
-pub(super) fn read(reader: &IndexReader, selected: &[Selected], found: &[Found]) -> Result<Vec<Hit>, SearchError> {
+/// Reads the hits of what was found; an entry that two sources hold is a hit in each, unless identical texts are one.
+pub(super) fn read(
+    reader: &IndexReader,
+    selected: &[Selected],
+    found: &[Found],
+    fold: bool,
+) -> Result<Vec<Hit>, SearchError> {
     let mut hits = Vec::with_capacity(found.len());
     let records = reader.catalogue().entries_with_cards(found.iter().map(|found| found.ordinal))?;
     let ordinals: Vec<Ordinal> = found.iter().map(|found| found.ordinal).collect();
@@ -126,6 +144,7 @@ pub(super) fn read(reader: &IndexReader, selected: &[Selected], found: &[Found])
                 continue;
             };
             hits.push(Hit {
+                entry: found.ordinal,
                 rank: 0,
                 score: found.score,
                 source: selected.source_name.clone(),
@@ -138,7 +157,11 @@ pub(super) fn read(reader: &IndexReader, selected: &[Selected], found: &[Found])
                 text,
                 bm25: found.bm25,
                 vector: found.vector,
+                weak: found.weak,
             });
+            if fold {
+                break;
+            }
         }
     }
     Ok(hits)

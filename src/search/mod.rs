@@ -15,8 +15,10 @@ mod filter;
 mod fuse;
 mod hits;
 mod lines;
+mod request;
 mod retrieve;
 mod revision;
+mod thin;
 
 pub use bisect::{BisectError, BisectStep, Bisection, bisect};
 pub use filter::{Filter, FilterError};
@@ -24,7 +26,8 @@ pub use hits::IntroducedIn;
 pub(crate) use hits::introduced;
 pub use hits::{Found, Hit, Ranked};
 pub use lines::{PlacedDocument, document_of, placed_entries};
-pub use retrieve::{Answer, Mode, Request, Searcher};
+pub use request::{Answer, MAX_HITS, Mode, Request};
+pub use retrieve::Searcher;
 pub(crate) use revision::show_time;
 pub use revision::{RevisionError, Revisions, Selected};
 
@@ -66,7 +69,23 @@ pub enum SearchError {
     /// There is nothing to search for.
     #[error("the query is empty; give some words")]
     EmptyQuery,
-    /// No hit was asked for.
-    #[error("no hits were asked for; -k must be at least 1")]
-    NoHits,
+    /// The query is longer than what is read.
+    #[error("the query has {bytes} bytes, and at most {most} are read; give fewer words")]
+    LongQuery {
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        most: usize,
+    },
+    /// No hit was asked for, or too many.
+    #[error("{asked} hits were asked for; -k is a number from 1 to {most}")]
+    Hits {
+        /// How many were asked for.
+        asked: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// No hit of any document may be given.
+    #[error("no document may give a hit; --per-doc must be at least 1")]
+    NoneOfDocument,
 }

@@ -112,6 +112,21 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Returns the number of each ordinal's text, in one look at the database: entries have the same one if and only if their
+    /// texts are the same.
+    ///
+    /// # Errors
+    /// Where the database fails or lacks one of the rows.
+    pub fn text_numbers(&self, ordinals: impl Iterator<Item = Ordinal>) -> Result<Vec<u32>, StoreError> {
+        let tables = self.tables()?;
+        let (entries, txn) = (&tables.entries, tables.read()?);
+        let number = |ordinal| {
+            let row = unpack_entry(row(entries, &txn, ordinal)?);
+            Ok(row.ok_or_else(|| entries.damaged(CodecError::not("an entry")))?.text)
+        };
+        ordinals.map(number).collect()
+    }
+
     /// Returns which of two entries comes first by (path, identity).
     ///
     /// Looks up two rows and, where they differ, two paths: identities are made from cards and texts, which takes longer,

@@ -92,7 +92,7 @@ fn search_answers_with_hits_and_where_they_come_from() {
     let program = Program::new();
     program.json(&["track", repository.name(), "--once", "--json", "--backfill", "2"]);
     let answer = &program.json(&["search", "spawn entity", "--json"])[0];
-    fields(answer, &["query", "mode", "at", "exact", "took_ms", "hits"]);
+    fields(answer, &["query", "mode", "at", "exact", "unknown_terms", "dropped_terms", "took_ms", "hits"]);
     assert_eq!(
         (&answer["query"], &answer["mode"], &answer["exact"]),
         (&"spawn entity".into(), &"hybrid".into(), &true.into())

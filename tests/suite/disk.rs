@@ -288,7 +288,7 @@ impl World {
         }
         for word in WORDS {
             let found: BTreeSet<String> =
-                self.folder.hits(word, &["-k", "100000", "--per-doc", "1"]).into_iter().collect();
+                self.folder.hits(word, &["-k", "10000", "--per-doc", "1"]).into_iter().collect();
             assert_eq!(found, by_word.remove(word).unwrap_or_default(), "{word}");
         }
         let dump = self.folder.program.json(&["dump", "--json"]);

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something does not hold")]
 
+mod answers;
 mod archive_tools;
 mod commands;
 mod crashes;

@@ -52,7 +52,13 @@ fn bad_questions_are_refused_in_one_line_and_change_nothing() {
     let before = (program.run(&["dump", "--json"]).out, program.run(&["snapshots", "--json"]).out);
     program.refuses(&["search", ""], &["empty", "words"]);
     program.refuses(&["search", "  \t "], &["empty"]);
-    program.refuses(&["search", "x", "-k", "0"], &["-k", "at least 1"]);
+    for (option, number) in [("-k", "0"), ("-k", "10001"), ("-k", "-1"), ("--per-doc", "0")] {
+        for command in [&["search", "x"][..], &["bisect", "x", "--expect", "p", "--good", "main", "--bad", "main"]] {
+            let run = program.run(&[command, &[&format!("{option}={number}")]].concat());
+            assert_eq!((run.status, run.out.as_str()), (Some(2), ""), "{option} {number}");
+            assert!(run.err.contains(&format!("'{option} <")) && run.err.contains(number), "{}", run.err);
+        }
+    }
     program.refuses(&["search", "x", "--at", "nosuchrevision"], &["nosuchrevision", "snapshots list"]);
     program.refuses(&["search", "x", "--view", "nosuchview"], &["nosuchview", "main"]);
     program.refuses(&["search", "x", "--source", "nosuchsource"], &["nosuchsource", "engine"]);

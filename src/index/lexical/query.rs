@@ -4,7 +4,7 @@
 //!
 //! **Invariant:** two queries with the same clauses are equal, whatever their order and repetition: clauses are a sorted
 //! set, and scores are added in that order, since the sum of floating-point numbers depends on it. The work is bounded:
-//! [`MAX_TERMS`] distinct terms.
+//! [`MAX_TERMS`] distinct terms; what is left out is counted.
 //!
 //! A phrase asks for all tokens of its words at their places, whole identifiers too: `"spawn_camera"` finds what is
 //! written just so, `"spawn camera"` finds `SpawnCamera` as well. A quote that is never closed is no quote. There is no
@@ -12,16 +12,20 @@
 
 use super::analyzer::{border_up_to, for_each_token};
 use super::schema::Fields;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashSet, FxHasher};
 use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use tantivy::Term;
 
 /// A query has this many distinct terms, the first by appearance; the rest is left out.
 pub const MAX_TERMS: usize = 64;
 /// What a match in the name is worth beside one in the text. To be chosen by measurement (retrieval bench).
 pub const NAME_BOOST: f32 = 0.5;
-/// Only this much of a query is read, in bytes: `MAX_TERMS` of the longest names fit.
-const MAX_QUERY_BYTES: usize = 32 * 1024;
+/// A query has this many clauses: each term is one, and so is each phrase.
+const MAX_CLAUSES: usize = 2 * MAX_TERMS;
+/// Only this much of a query is read, in bytes: to analyse it takes some 20 ms.
+pub const MAX_QUERY_BYTES: usize = 1 << 20;
 
 /// Tokens at their places, counted from the first; one token is a term, several are a phrase.
 type Clause = Vec<(u32, String)>;
@@ -42,20 +46,7 @@ impl LexicalQuery {
     /// Analyses a query as it was typed.
     #[must_use]
     pub fn parse(typed: &str) -> Self {
-        let mut rest = &typed[..border_up_to(typed, MAX_QUERY_BYTES)];
-        let mut reading = Reading::default();
-        while !rest.is_empty() {
-            let quoted = rest.split_once('"').and_then(|(before, behind)| {
-                let (phrase, after) = behind.split_once('"')?;
-                Some((before, phrase, after))
-            });
-            let Some((before, phrase, after)) = quoted else { break };
-            reading.terms(before);
-            reading.phrase(phrase);
-            rest = after;
-        }
-        reading.terms(rest);
-        Self { clauses: reading.clauses }
+        Asked::read(typed).query
     }
 
     /// Returns whether nothing is asked for, so that nothing matches.
@@ -71,6 +62,12 @@ impl LexicalQuery {
         terms.into_iter().collect()
     }
 
+    /// Returns the query for entries that hold any of the terms, in a phrase or not.
+    #[must_use]
+    pub fn without_phrases(&self) -> Self {
+        Self { clauses: self.clauses.iter().flatten().map(|(_, token)| vec![(0, token.clone())]).collect() }
+    }
+
     /// Returns the terms of each clause in each field, with what the field is worth, in the order in which scores are
     /// added.
     pub(super) fn over(&self, fields: &Fields) -> impl Iterator<Item = (Vec<(usize, Term)>, f32)> {
@@ -82,33 +79,119 @@ impl LexicalQuery {
     }
 }
 
+/// A query, and what a reader of the answer wants to know of it.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// What is asked for.
+    pub query: LexicalQuery,
+    /// Its words, each once, in order of appearance.
+    pub words: Vec<AskedWord>,
+    /// How many distinct terms were left out, since there were more than a query has.
+    pub dropped_terms: usize,
+}
+
+/// A word of a query as it was typed, and the terms that it was taken apart into.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AskedWord {
+    /// As it was typed.
+    pub typed: String,
+    /// Its terms; an entry that holds one of them has something of the word.
+    pub terms: Vec<String>,
+}
+
+impl Asked {
+    /// Analyses a query as it was typed.
+    #[must_use]
+    pub fn read(typed: &str) -> Self {
+        let mut rest = &typed[..border_up_to(typed, MAX_QUERY_BYTES)];
+        let mut reading = Reading::default();
+        while !rest.is_empty() {
+            let quoted = rest.split_once('"').and_then(|(before, behind)| {
+                let (phrase, after) = behind.split_once('"')?;
+                Some((before, phrase, after))
+            });
+            let Some((before, phrase, after)) = quoted else { break };
+            reading.terms(before);
+            reading.phrase(phrase);
+            rest = after;
+        }
+        reading.terms(rest);
+        let Reading { clauses, words, dropped, .. } = reading;
+        Self { query: LexicalQuery { clauses }, words, dropped_terms: dropped.len() }
+    }
+}
+
 /// A query half read: its clauses, and the terms that count towards the bound.
 #[derive(Default)]
 struct Reading {
     clauses: BTreeSet<Clause>,
     terms: FxHashSet<String>,
+    words: Vec<AskedWord>,
+    /// Hashes of the terms that were not admitted.
+    dropped: FxHashSet<u64>,
 }
 
 impl Reading {
     /// Returns whether `token` may be asked for.
     fn admits(&mut self, token: &str) -> bool {
-        self.terms.contains(token) || (self.terms.len() < MAX_TERMS && self.terms.insert(token.to_owned()))
+        let admitted =
+            self.terms.contains(token) || (self.terms.len() < MAX_TERMS && self.terms.insert(token.to_owned()));
+        if !admitted {
+            let mut hasher = FxHasher::default();
+            token.hash(&mut hasher);
+            self.dropped.insert(hasher.finish());
+        }
+        admitted
+    }
+
+    /// Calls `look` with each admitted token and its position, and notes the words that they are parts of.
+    fn read(&mut self, text: &str, mut look: impl FnMut(&mut Self, &str, u32)) {
+        let mut open: Option<(Range<usize>, Vec<String>)> = None;
+        for_each_token(text, |token, position, offsets| {
+            if !self.admits(token) {
+                return;
+            }
+            look(self, token, position);
+            match &mut open {
+                // Parts lie within their name; pairs of characters overlap.
+                Some((word, terms)) if offsets.start < word.end => {
+                    word.end = word.end.max(offsets.end);
+                    terms.push(token.to_owned());
+                }
+                _ => {
+                    let before = open.replace((offsets, vec![token.to_owned()]));
+                    self.note(text, before);
+                }
+            }
+        });
+        self.note(text, open);
+    }
+
+    fn note(&mut self, text: &str, word: Option<(Range<usize>, Vec<String>)>) {
+        let Some((typed, terms)) = word.filter(|(_, terms)| self.words.iter().all(|known| known.terms != *terms))
+        else {
+            return;
+        };
+        let typed = text.get(typed).unwrap_or(&terms[0]).to_owned();
+        self.words.push(AskedWord { typed, terms });
+    }
+
+    fn ask(&mut self, clause: Clause) {
+        if self.clauses.len() < MAX_CLAUSES {
+            self.clauses.insert(clause);
+        }
     }
 
     fn terms(&mut self, text: &str) {
-        for_each_token(text, |token, _, _| {
-            if self.admits(token) {
-                self.clauses.insert(vec![(0, token.to_owned())]);
-            }
-        });
+        self.read(text, |reading, token, _| reading.ask(vec![(0, token.to_owned())]));
     }
 
     /// Adds one phrase; where the bound cuts it short, what is left of it is asked for.
     fn phrase(&mut self, text: &str) {
         let mut clause = Clause::new();
-        for_each_token(text, |token, position, _| {
+        self.read(text, |_, token, position| {
             // A phrase may repeat a few terms without end, and each repetition is work.
-            if clause.len() < MAX_TERMS && self.admits(token) {
+            if clause.len() < MAX_TERMS {
                 clause.push((position, token.to_owned()));
             }
         });
@@ -119,7 +202,7 @@ impl Reading {
         clause.sort_unstable();
         clause.dedup();
         if !clause.is_empty() {
-            self.clauses.insert(clause);
+            self.ask(clause);
         }
     }
 }
@@ -164,6 +247,41 @@ mod tests {
         let clauses = LexicalQuery::parse(&closed).clauses;
         assert_eq!(clauses.iter().map(Vec::len).collect::<Vec<_>>(), [MAX_TERMS]);
         assert!(LexicalQuery::parse(&"é".repeat(1 << 20)).terms().len() == 1);
+        let few = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+        let phrases: String = few.iter().flat_map(|left| few.map(|right| format!("\"{left} {right}\" "))).collect();
+        assert_eq!(LexicalQuery::parse(&phrases).clauses.len(), MAX_CLAUSES);
+    }
+
+    #[test]
+    fn terms_that_are_left_out_are_counted_once_each() {
+        let many: String = (0..100).map(|number| format!("q{}q ", letters(number)).repeat(2)).collect();
+        let asked = Asked::read(&many);
+        assert_eq!((asked.words.len(), asked.dropped_terms), (MAX_TERMS, 100 - MAX_TERMS));
+        assert_eq!(Asked::read("spawn camera").dropped_terms, 0);
+    }
+
+    /// Spells a number in letters, which are one part.
+    fn letters(number: usize) -> String {
+        number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect()
+    }
+
+    #[test]
+    fn words_are_told_as_they_were_typed() {
+        let words = |typed: &str| -> Vec<(String, Vec<String>)> {
+            Asked::read(typed).words.into_iter().map(|word| (word.typed, word.terms)).collect()
+        };
+        let word = |typed: &str, terms: &[&str]| {
+            (typed.to_owned(), terms.iter().map(|&term| term.to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            words("how SpawnCameras \"渲染器 Cameras\" camera"),
+            [
+                word("how", &["how"]),
+                word("SpawnCameras", &["spawncameras", "spawn", "camera"]),
+                word("渲染器", &["渲染", "染器"]),
+                word("Cameras", &["camera"]),
+            ]
+        );
     }
 
     #[test]

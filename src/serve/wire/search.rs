@@ -38,6 +38,8 @@ pub struct SearchAnswer {
     mode: &'static str,
     at: Vec<At>,
     exact: bool,
+    unknown_terms: Vec<String>,
+    dropped_terms: usize,
     took_ms: f64,
     hits: Vec<WireHit>,
 }
@@ -110,8 +112,15 @@ impl SearchAnswer {
             mode,
             at,
             exact: answer.exact,
-            took_ms: answer.took.as_secs_f64() * 1000.0,
+            unknown_terms: answer.unknown_terms,
+            dropped_terms: answer.dropped_terms,
+            took_ms: rounded(answer.took.as_secs_f64() * 1000.0),
             hits: answer.hits.into_iter().map(WireHit::new).collect(),
         }
     }
+}
+
+/// Returns milliseconds to three decimals: what is behind them is noise.
+fn rounded(milliseconds: f64) -> f64 {
+    (milliseconds * 1000.0).round() / 1000.0
 }

@@ -16,7 +16,7 @@ mod paths;
 use super::packing::Place;
 use super::tables::Opened;
 use super::{Catalogue, StoreError, codec};
-use dataflows::data::Card;
+use dataflows::data::{Card, DocumentPath};
 use heed::{RoTxn, WithoutTls};
 use paths::Paths;
 use roaring::RoaringBitmap;
@@ -132,6 +132,21 @@ impl Columns {
         }
         let tables = catalogue.tables()?;
         Ok(known.path(&tables, left_path)?.cmp(known.path(&tables, right_path)?))
+    }
+
+    /// Returns the paths at which entries stand, each once, sorted by bytes.
+    ///
+    /// # Errors
+    /// Where the database fails or lacks one of the rows.
+    pub fn paths(&self, catalogue: &Catalogue, entries: &[Ordinal]) -> Result<Vec<DocumentPath>, StoreError> {
+        let Some(last) = entries.iter().max() else { return Ok(Vec::new()) };
+        let known = self.known(catalogue, last.get())?;
+        let tables = catalogue.tables()?;
+        let path = |&entry: &Ordinal| known.path(&tables, known.path_number(catalogue, entry)?);
+        let mut paths = entries.iter().map(path).collect::<Result<Vec<&[u8]>, StoreError>>()?;
+        paths.sort_unstable();
+        paths.dedup();
+        Ok(paths.into_iter().map(DocumentPath::new).collect())
     }
 
     /// Returns the number of an entry's path.
