@@ -2,6 +2,10 @@
 //!
 //! In: how much is wanted. Out: lines of `tracing`. `TIDEMILL_LOG` (in the syntax of `tracing`'s filters) overrides it.
 
+mod plain;
+
+pub(crate) use plain::{is_active, plain};
+
 use tracing_subscriber::EnvFilter;
 
 /// How much is logged.
@@ -28,7 +32,7 @@ pub fn start(verbosity: Verbosity) {
     let filter = EnvFilter::try_from_env("TIDEMILL_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let started = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| plain::PlainLog)
         .with_target(false)
         .without_time()
         .try_init();

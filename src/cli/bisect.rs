@@ -3,7 +3,7 @@
 //! In: a question, the path that is expected, a snapshot that has it and one that has not. Out: a line a search, the
 //! snapshot, and the entries that came, went and overtook.
 
-use super::output::{json_line, line, short};
+use super::output::{count, json_line, line, short, text_line};
 use super::search::{hits_from_one, number_from_one};
 use super::snapshots::changes;
 use super::{Global, Outcome};
@@ -94,8 +94,10 @@ fn show(global: &Global, searcher: &Searcher, path: &DocumentPath, found: &Bisec
         line("")?;
         line(format!("{} of {time} is the first without {path} ({})", to.commit, to.source_name))?;
         line(format!(
-            "{} is the last with it; {} searches over {} snapshots",
-            from.commit, found.searches, found.snapshots
+            "{} is the last with it; {} over {}",
+            from.commit,
+            count(found.searches, "search", "searches"),
+            count(found.snapshots, "snapshot", "snapshots")
         ))?;
     }
     let came = changes(searcher, &delta.inserted, "+")?;
@@ -127,7 +129,7 @@ fn show(global: &Global, searcher: &Searcher, path: &DocumentPath, found: &Bisec
         let first = change.text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
         let rank = overtook_at.map_or_else(String::new, |rank| format!("  overtook it, now at rank {rank}"));
         let symbol = change.symbol.as_deref().unwrap_or("");
-        line(format!("{} {}  {symbol}  {first}{rank}", change.op, change.path.path))?;
+        text_line(format!("{} {}{rank}  ", change.op, change.path.path), &format!("{symbol}  {first}"))?;
     }
     Ok(())
 }

@@ -42,6 +42,7 @@ struct Cli {
 
 /// Flags that every command takes, before it or behind it.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Global options")]
 struct Global {
     /// The store.
     #[arg(long, global = true, env = "TIDEMILL_DATA", default_value = ".tidemill", value_name = "DIR")]

@@ -2,13 +2,22 @@
 //!
 //! In: results. Out: lines on standard output, each whole and flushed; progress on a terminal only.
 //!
-//! **Invariant:** text from documents and paths is printed without control characters, so that a hostile file name cannot
-//! drive a terminal.
+//! **Invariant:** text from documents and paths is printed with control characters spelled out, so that a hostile file name cannot
+//! drive a terminal. Text of documents is cut at the end of the line; paths, and JSON, never are.
 
+use crate::telemetry::{is_active, plain};
 use anyhow::Result;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
+use std::sync::LazyLock;
+use unicode_width::UnicodeWidthStr;
+
+/// No line with text of a document is wider; where no terminal is known, such lines are as wide as this. With the mark, and in
+/// ASCII, that is 400 bytes.
+const LONGEST_LINE: usize = 398;
+/// So much of a text is shown however long what stands in front of it is.
+const LEAST_ROOM: usize = 20;
 
 /// Prints one JSON object as a line and flushes it.
 pub(super) fn json_line(value: &impl Serialize) -> Result<()> {
@@ -22,13 +31,60 @@ pub(super) fn json_line(value: &impl Serialize) -> Result<()> {
 /// Prints a line of text.
 pub(super) fn line(text: impl AsRef<str>) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", safe(text.as_ref()))?;
+    writeln!(out, "{}", plain(text.as_ref()))?;
     Ok(out.flush()?)
+}
+
+/// Prints text of a document behind what stands in front of it; what goes beyond the line is cut off, with a mark.
+pub(super) fn text_line(front: impl AsRef<str>, text: &str) -> Result<()> {
+    let front = plain(front.as_ref());
+    line(format!("{front}{}", fitted(text, front.width())))
+}
+
+/// Returns a text that fits the line beside what takes `taken` columns of it.
+pub(super) fn fitted(text: &str, taken: usize) -> String {
+    shortened(text, LINE_WIDTH.saturating_sub(taken).max(LEAST_ROOM))
+}
+
+/// Returns how many columns a text takes.
+pub(super) fn width(text: &str) -> usize {
+    plain(text).width()
+}
+
+/// How wide a line is: as the terminal is, or as [`LONGEST_LINE`] says.
+static LINE_WIDTH: LazyLock<usize> = LazyLock::new(|| {
+    let terminal = console::Term::stdout();
+    let width = terminal.is_term().then(|| terminal.size_checked()).flatten();
+    width.map_or(LONGEST_LINE, |(_, columns)| usize::from(columns).min(LONGEST_LINE))
+});
+
+/// Returns a text that takes `room` columns at the most, spelled out; where it is cut, `…` stands at its end.
+fn shortened(text: &str, room: usize) -> String {
+    let (mut shown, mut width, mut kept) = (String::new(), 0, 0);
+    for sign in text.chars() {
+        let before = shown.len();
+        match sign {
+            // A tab is as wide as the terminal says; this is about what it takes.
+            '\t' => shown.push_str("    "),
+            _ if is_active(sign) => shown.extend(sign.escape_default()),
+            _ => shown.push(sign),
+        }
+        width += shown[before..].width();
+        if width > room {
+            shown.truncate(kept);
+            shown.push('…');
+            break;
+        }
+        if width < room {
+            kept = shown.len();
+        }
+    }
+    shown
 }
 
 /// Prints a line for people on standard error, where results do not go; one that cannot be printed is left out.
 pub(super) fn hint(text: impl AsRef<str>) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", safe(text.as_ref()));
+    let _ = writeln!(std::io::stderr().lock(), "{}", plain(text.as_ref()));
 }
 
 /// Returns a number with the word for one, or for several.
@@ -36,16 +92,11 @@ pub(super) fn count<N: Copy + PartialEq + From<u8> + Display>(number: N, one: &s
     format!("{number} {}", if number == N::from(1) { one } else { several })
 }
 
-/// Returns text without control characters but for tabs.
-pub(super) fn safe(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
-}
-
 /// Returns an error and its causes as one line; a cause that repeats what is said already is left out.
 pub(super) fn one_line(error: &anyhow::Error) -> String {
     let mut said = String::new();
     for cause in error.chain() {
-        let text = safe(&cause.to_string().split_whitespace().collect::<Vec<_>>().join(" "));
+        let text = plain(&cause.to_string().split_whitespace().collect::<Vec<_>>().join(" ")).into_owned();
         if !said.contains(&text) {
             if !said.is_empty() {
                 said.push_str(": ");
@@ -80,4 +131,26 @@ pub(super) fn short(hash: &impl ToString) -> String {
 /// Returns a number of bytes for people.
 pub(super) fn bytes(number: u64) -> String {
     indicatif::HumanBytes(number).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_where_the_line_ends() {
+        assert_eq!(shortened("heron", 5), "heron");
+        assert_eq!(shortened("herons", 5), "hero…");
+        assert_eq!(shortened("渲染器接口", 6), "渲染…");
+        assert_eq!(shortened("渲染器", 6), "渲染器");
+        assert_eq!(shortened("a\u{1b}[31mb", 20), "a\\u{1b}[31mb");
+        assert_eq!(shortened("\u{202e}\u{202e}", 12), "\\u{202e}…");
+        assert_eq!(shortened("\tx", 4), "…");
+        assert_eq!(shortened(&"x".repeat(1 << 20), LONGEST_LINE).len(), 400);
+    }
+
+    #[test]
+    fn one_is_one() {
+        assert_eq!([0, 1, 2].map(|number: usize| count(number, "hit", "hits")), ["0 hits", "1 hit", "2 hits"]);
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! In: a question. Out: hits.
 
-use super::output::{count, hint, json_line, line, short};
+use super::output::{count, fitted, hint, json_line, line, short, text_line, width};
 use super::reasons::reasons;
 use super::{Global, Outcome};
 use crate::search::{Answer, Filter, Hit, MAX_HITS, Mode, Request, Searcher, Selected};
@@ -10,6 +10,7 @@ use crate::serve::wire::{At, SearchAnswer};
 use anyhow::Result;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use std::ffi::OsString;
 
 /// Lines of a hit's text that are shown to people.
 const SHOWN_LINES: usize = 6;
@@ -19,7 +20,7 @@ const SHOWN_PATHS: usize = 10;
 #[derive(Args, Debug)]
 pub(super) struct SearchArgs {
     /// What to look for; words in double quotes must stand together.
-    query: String,
+    query: OsString,
     /// Only this source.
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
@@ -35,9 +36,9 @@ pub(super) struct SearchArgs {
     /// How many hits, at most 10,000.
     #[arg(short, default_value_t = 10, value_name = "N", value_parser = hits_from_one())]
     k: usize,
-    /// Only what passes, as in `path:crates/** kind:code !language:cpp`.
+    /// Only what passes, as in `path:crates/** kind:code !language:cpp`; a path as it stands means itself, or all below it.
     #[arg(long = "where", value_name = "EXPR")]
-    filter: Option<String>,
+    filter: Option<OsString>,
     /// At most so many hits of one document.
     #[arg(long = "per-doc", default_value_t = 2, value_name = "M", value_parser = number_from_one())]
     per_document: usize,
@@ -65,13 +66,14 @@ pub(super) fn number_from_one() -> RangedU64ValueParser<usize> {
 /// Runs `search`.
 pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<Outcome> {
     let request = Request {
-        query: args.query.clone(),
+        // Bytes that are not UTF-8 are shown and compared with replacement characters.
+        query: args.query.to_string_lossy().into_owned(),
         mode: args.mode,
         k: args.k,
         source: args.source.clone(),
         view: args.view.clone(),
         at: args.at.clone(),
-        filter: args.filter.as_deref().map(Filter::parse).transpose()?,
+        filter: args.filter.as_deref().map(|filter| Filter::parse(&filter.to_string_lossy())).transpose()?,
         per_document: args.per_document,
         fold: args.fold,
         exact: args.exact,
@@ -134,7 +136,7 @@ pub(super) fn show(answer: &Answer, explain: bool, lines: usize) -> Result<()> {
             line(format!("     and at {more} more; --json names them all"))?;
         }
         for text in hit.text.lines().take(lines) {
-            line(format!("     {text}"))?;
+            text_line("     ", text)?;
         }
     }
     line("")?;
@@ -144,13 +146,19 @@ pub(super) fn show(answer: &Answer, explain: bool, lines: usize) -> Result<()> {
     line(format!("{} in {:.1} ms", count(answer.hits.len(), "hit", "hits"), answer.took.as_secs_f64() * 1000.0))
 }
 
+/// Returns where a hit stands, what it is, and since when.
 fn headline(hit: &Hit) -> String {
     let lines = hit.lines.map_or_else(String::new, |lines| format!(":{}-{}", lines.first, lines.last));
     let symbol = if hit.card.symbol.is_empty() { &hit.card.name } else { &hit.card.symbol };
-    let symbol = if symbol.is_empty() { String::new() } else { format!("  {symbol}") };
     let introduced =
         hit.introduced_in.map_or_else(String::new, |commit| format!("  since {}", shorten(&commit.to_string())));
-    format!("{:>3}. {}{lines}{symbol}{introduced}", hit.rank, hit.path)
+    let weak = if hit.weak { "  (weak)" } else { "" };
+    let place = format!("{:>3}. {}{lines}", hit.rank, hit.path);
+    let symbol = match symbol.is_empty() {
+        true => String::new(),
+        false => fitted(&format!("  {symbol}"), width(&place) + width(&introduced) + width(weak)),
+    };
+    format!("{place}{symbol}{introduced}{weak}")
 }
 
 /// Returns the commit that introduced an entry, for people.

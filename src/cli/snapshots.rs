@@ -2,7 +2,7 @@
 //!
 //! In: revisions. Out: lines, oldest first.
 
-use super::output::{bytes, json_line, line, short};
+use super::output::{bytes, count, json_line, line, short, text_line};
 use super::{Global, Outcome};
 use crate::search::{Revisions, Searcher, Selected};
 use crate::serve::wire::{DiffLine, SnapshotLine, WirePath, non_empty};
@@ -105,13 +105,13 @@ fn list(global: &Global, searcher: &Searcher) -> Result<()> {
             json_line(snapshot)?;
         } else {
             line(format!(
-                "{:>6}  {}  {}  {} {}  {} entries (+{} -{})",
+                "{:>6}  {}  {}  {} {}  {} (+{} -{})",
                 snapshot.epoch,
                 short(&snapshot.commit),
                 snapshot.time,
                 snapshot.source,
                 snapshot.views.join(","),
-                snapshot.live_entries,
+                count(snapshot.live_entries, "entry", "entries"),
                 snapshot.inserted,
                 snapshot.retracted,
             ))?;
@@ -148,8 +148,13 @@ fn show(global: &Global, searcher: &Searcher, rev: &str) -> Result<()> {
     line(format!("in log    {}", bytes(snapshot.bytes)))?;
     if let Some(receipt) = searcher.reader().catalogue().receipt(version.epoch)? {
         line(format!(
-            "receipt   {} cleaned, {} chunked, {} embedded, {} from the memo, {} faults, {:.1} ms",
-            receipt.cleaned, receipt.chunked, receipt.embedded, receipt.cache_hits, receipt.faults, receipt.ms[5]
+            "receipt   {} cleaned, {} chunked, {} embedded, {} from the memo, {}; published {:.1} ms after the look that found it",
+            receipt.cleaned,
+            receipt.chunked,
+            receipt.embedded,
+            receipt.cache_hits,
+            count(receipt.faults, "fault", "faults"),
+            receipt.ms[5]
         ))?;
     }
     Ok(())
@@ -168,13 +173,8 @@ fn diff(global: &Global, searcher: &Searcher, a: &str, b: &str) -> Result<()> {
             json_line(change)?;
         } else {
             let first = change.text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
-            line(format!(
-                "{} {}  {}  {}",
-                change.op,
-                change.path.path,
-                change.symbol.as_deref().unwrap_or(""),
-                first.trim()
-            ))?;
+            let symbol = change.symbol.as_deref().unwrap_or("");
+            text_line(format!("{} {}  ", change.op, change.path.path), &format!("{symbol}  {}", first.trim()))?;
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 //!
 //! In: a store, and its sources where they can be asked. Out: one object, or lines for people.
 
-use super::output::{self, bytes, json_line, line, short};
+use super::output::{bytes, json_line, line, short};
 use super::{Global, Outcome};
 use crate::search::Searcher;
 use crate::serve::wire::{
@@ -101,7 +101,7 @@ fn show_tracker(tracker: &TrackerStatus) -> Result<()> {
         let (event, reconcile) = (or_never(&watch.last_event), or_never(&watch.last_reconcile));
         line(format!("  {}: last event {event}, last looked at {reconcile}", watch.what))?;
         if let Some(warning) = &watch.warning {
-            line(format!("  {}: {}", watch.what, output::safe(warning)))?;
+            line(format!("  {}: {}", watch.what, warning))?;
         }
         if watch.restarts > 0 {
             line(format!("  {}: the watcher died and was started again {} times", watch.what, watch.restarts))?;
@@ -118,7 +118,7 @@ fn show_tracker(tracker: &TrackerStatus) -> Result<()> {
                 "  fetch: {} failed since {last}, next at {}: {}",
                 fetch.failures,
                 or_never(&fetch.next),
-                output::safe(error)
+                error
             ))?,
             None => line(format!("  fetch: last at {last}"))?,
         }

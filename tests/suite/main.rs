@@ -21,6 +21,7 @@ mod receipts;
 mod refusals;
 mod remotes;
 mod retention;
+mod shown;
 mod slices;
 mod sources;
 mod stored;

@@ -3,6 +3,7 @@
 //! In: arguments. Out: exit status and what was printed; for a program that goes on, its lines as they come.
 
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -47,7 +48,7 @@ impl Program {
         self.folder.path().join(".tidemill")
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidemill"));
         command.current_dir(self.folder.path()).args(arguments).env_remove("TIDEMILL_DATA").env_remove("RUST_LOG");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -56,6 +57,11 @@ impl Program {
 
     /// Runs the program to its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        self.run_with(&arguments.iter().map(OsStr::new).collect::<Vec<_>>())
+    }
+
+    /// As [`Self::run`], with arguments that may hold any bytes.
+    pub(crate) fn run_with(&self, arguments: &[&OsStr]) -> Run {
         let output = self.command(arguments).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program prints UTF-8");
         Run { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
