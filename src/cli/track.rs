@@ -2,13 +2,14 @@
 //!
 //! In: sources. Out: a line an epoch, and with `--once` a summary.
 
-use super::output::{self, json_line, line, short};
+use super::output::{self, count, json_line, line, short};
 use super::{Global, Outcome, interrupt};
 use crate::config::{Backfill, SourceConfig};
 use crate::engine::{EngineError, Extras, OnPublished, Tracker, TrackerOptions};
 use crate::index::apply::Published;
 use crate::serve::wire::{EpochLine, Summary, SummaryLine};
 use crate::store::Layout;
+use crate::telemetry::plain;
 use crate::trace::live::LiveRecorder;
 use anyhow::Result;
 use clap::Args;
@@ -88,7 +89,10 @@ pub(super) fn run(global: &Global, args: TrackArgs) -> Result<Outcome> {
         } else {
             let Summary { epochs, inserted, retracted, embedded, seconds } = summary;
             line(format!(
-                "{epochs} epochs in {seconds:.1} s: {inserted} entries inserted, {retracted} retracted, {embedded} texts embedded"
+                "{} in {seconds:.1} s: {} inserted, {retracted} retracted, {} embedded",
+                count(epochs, "epoch", "epochs"),
+                count(inserted, "entry", "entries"),
+                count(embedded, "text", "texts"),
             ))?;
         }
     }
@@ -187,7 +191,7 @@ impl Report {
         }
         let (version, receipt) = (&published.version, &published.receipt);
         let text = format!(
-            "{:>6}  {}  {} {}  documents +{} ~{} -{}  entries +{} -{}  embedded {}  {:.0} ms",
+            "{:>6}  {}  {} {}  documents +{} ~{} -{}  entries +{} -{}  embedded {}  {}",
             published.epoch,
             short(&version.commit),
             published.source,
@@ -198,11 +202,11 @@ impl Report {
             receipt.inserted,
             receipt.retracted,
             receipt.embedded,
-            receipt.ms[5],
+            times(published),
         );
         match &self.0.progress {
             Some(bar) => {
-                bar.set_message(text);
+                bar.set_message(plain(&text).into_owned());
                 Ok(())
             }
             None if self.0.quiet => Ok(()),
@@ -224,6 +228,13 @@ impl Report {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Returns how long an epoch's own work took, and what it waited for others beside that.
+fn times(published: &Published) -> String {
+    let waited = published.waited.as_secs_f32() * 1000.0;
+    let own = (published.receipt.ms[5] - waited).max(0.0);
+    if waited < 1.0 { format!("{own:.0} ms") } else { format!("{own:.0} ms, waited {waited:.0} ms") }
 }
 
 /// Returns the sign of life that a terminal shows while work with an end goes on.

@@ -61,7 +61,7 @@ fn track_prints_a_line_an_epoch_and_a_summary() {
         assert_eq!(epoch["time"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap().as_second(), seconds);
         fields(&epoch["documents"], &["added", "changed", "removed"]);
         fields(&epoch["work"], &["cleaned", "chunked", "embedded", "inserted", "retracted", "cache_hits", "faults"]);
-        fields(&epoch["ms"], &["diff", "clean", "chunk", "embed", "apply", "total"]);
+        fields(&epoch["ms"], &["diff", "clean", "chunk", "embed", "apply", "total", "waited"]);
         assert!(epoch["ms"].as_object().unwrap().values().all(|number| number.as_f64().unwrap() >= 0.0));
         assert!(epoch["digest"].as_str().unwrap().len() == 64);
     }
@@ -92,7 +92,10 @@ fn search_answers_with_hits_and_where_they_come_from() {
     let program = Program::new();
     program.json(&["track", repository.name(), "--once", "--json", "--backfill", "2"]);
     let answer = &program.json(&["search", "spawn entity", "--json"])[0];
-    fields(answer, &["query", "mode", "at", "exact", "unknown_terms", "dropped_terms", "took_ms", "hits"]);
+    fields(
+        answer,
+        &["query", "mode", "at", "exact", "unknown_terms", "dropped_terms", "empty_filters", "took_ms", "hits"],
+    );
     assert_eq!(
         (&answer["query"], &answer["mode"], &answer["exact"]),
         (&"spawn entity".into(), &"hybrid".into(), &true.into())

@@ -64,6 +64,8 @@ pub struct IndexWriter {
     without_vector: RoaringBitmap,
     /// Of heads whose step is under way: what its parts so far have brought.
     parts: FxHashMap<View, Parts>,
+    /// When the last epoch that came out of the graph did so.
+    graph_free: Option<Instant>,
     sources: FxHashMap<SourceId, String>,
     views: FxHashMap<ViewId, String>,
     fingerprint: Fingerprint,
@@ -133,6 +135,7 @@ impl IndexWriter {
             hot: None,
             without_vector: RoaringBitmap::new(),
             parts: FxHashMap::default(),
+            graph_free: None,
             sources: FxHashMap::default(),
             views: FxHashMap::default(),
             fingerprint,
@@ -260,6 +263,7 @@ impl IndexWriter {
         self.database.put_log_bytes(&mut transaction, self.archive.log_bytes())?;
         let plan = self.plan(&epochs, heads, &batch, started)?;
         self.answer_for(&plan.records)?;
+        self.graph_free = epochs.last().map(|(_, done)| done.finished);
         for published in &plan.published {
             self.catalogue.put_receipt(&mut transaction, published.epoch, &published.receipt)?;
         }
@@ -284,9 +288,9 @@ impl IndexWriter {
             if let Err(error) = self.archive.maybe_checkpoint(draft.version) {
                 tracing::warn!("cannot write a checkpoint: {error}");
             }
-            let Draft { epoch, view, receipt, repaired, .. } = draft;
+            let Draft { epoch, view, receipt, waited, repaired, .. } = draft;
             let (source, view) = self.names(version.source, view)?;
-            published.push(Published { epoch, source, view, version, receipt, repaired });
+            published.push(Published { epoch, source, view, version, receipt, waited, repaired });
         }
         Ok(published)
     }

@@ -33,6 +33,8 @@ pub(super) struct Parts {
     pub(super) digest: Digest,
     /// What the stages did.
     pub(super) work: Work,
+    /// How long the graph had them in hand.
+    pub(super) graph: Duration,
     /// How long writing took.
     pub(super) apply: Duration,
 }
@@ -41,6 +43,8 @@ impl IndexWriter {
     /// Writes a part of a head's step, durably, and publishes nothing.
     pub(super) fn write_part(&mut self, head: View, done: &EpochDone) -> Result<(), ApplyError> {
         let started = Instant::now();
+        let graph = super::target::in_hand(done, self.graph_free);
+        self.graph_free = Some(done.finished);
         self.memo.check()?;
         let mut batch = Batch::default();
         let before = self.heads.get(&head).map(|head| head.alive.clone()).unwrap_or_default();
@@ -58,6 +62,7 @@ impl IndexWriter {
             parts.digest.add(&id.to_bytes());
         }
         parts.work.add(done.work);
+        parts.graph += graph;
         parts.apply += started.elapsed();
         Ok(())
     }

@@ -6,7 +6,7 @@
 //! what the commit costs. The base is the parent's version where there is one, whatever the view stood at before.
 
 use super::part::Parts;
-use super::target::{CommitTarget, Purpose, Target};
+use super::target::{CommitTarget, Purpose, Target, in_hand};
 use super::{ApplyError, Batch, Head, IndexWriter};
 use crate::store::Receipt;
 use dataflows::data::{Document, EntryId, Outcome, View};
@@ -37,6 +37,7 @@ pub(super) struct Draft {
     pub(super) view: Option<ViewId>,
     pub(super) version: VersionId,
     pub(super) receipt: Receipt,
+    pub(super) waited: Duration,
     pub(super) repaired: bool,
 }
 
@@ -46,6 +47,8 @@ struct Step<'a> {
     target: &'a Target,
     done: &'a EpochDone,
     parts: Option<&'a Parts>,
+    /// How long the graph had it in hand.
+    graph: Duration,
 }
 
 /// What is known of a version of this batch before it is in the log.
@@ -73,6 +76,7 @@ impl IndexWriter {
             used: FxHashSet::default(),
             next_version: self.archive.next_version().get(),
             next_epoch: self.archive.next_epoch().get(),
+            graph_free: self.graph_free,
             share: started.elapsed() / u32::try_from(epochs.len().max(1)).unwrap_or(u32::MAX),
         };
         for ((target, done), alive) in epochs.iter().zip(heads) {
@@ -92,12 +96,15 @@ struct Planner<'a> {
     used: FxHashSet<View>,
     next_version: u32,
     next_epoch: u64,
+    /// When the epoch before came out of the graph.
+    graph_free: Option<Instant>,
     share: Duration,
 }
 
 impl<'a> Planner<'a> {
     fn epoch(&mut self, target: &Target, done: &EpochDone, alive: Bitmaps) -> Result<(), ApplyError> {
-        let step = Step { target, done, parts: self.parts_of(target.graph_view) };
+        let graph = in_hand(done, self.graph_free.replace(done.finished));
+        let step = Step { target, done, parts: self.parts_of(target.graph_view), graph };
         match &target.purpose {
             Purpose::Commit(commit) => {
                 let known = self.known(commit.source, commit.commit);
@@ -122,8 +129,9 @@ impl<'a> Planner<'a> {
                 let version = self.known(*source, *commit).ok_or(unknown)?;
                 let epoch = self.take_epoch();
                 self.plan.records.push(Record::View { epoch, view: *view, version });
-                let receipt = Receipt { ms: timings(target, &done.work, Duration::ZERO), ..Receipt::default() };
-                self.plan.published.push(Draft { epoch, view: Some(*view), version, receipt, repaired: false });
+                let (ms, waited) = timings(target, &done.work, step.graph, self.share);
+                let receipt = Receipt { ms, ..Receipt::default() };
+                self.plan.published.push(Draft { epoch, view: Some(*view), version, receipt, waited, repaired: false });
             }
             Purpose::Part => return Err(ApplyError::Unexpected("a part of a step was to be published by itself")),
             Purpose::Aside => {
@@ -266,11 +274,13 @@ impl<'a> Planner<'a> {
         was_known: bool,
         repaired: bool,
     ) -> Result<(), ApplyError> {
-        let (mut work, mut apply) = (step.done.work, self.share);
+        let (mut work, mut graph, mut apply) = (step.done.work, step.graph, self.share);
         if let Some(parts) = step.parts {
             work.add(parts.work);
+            graph += parts.graph;
             apply += parts.apply;
         }
+        let (ms, waited) = timings(step.target, &work, graph, apply);
         let epoch = self.take_epoch();
         self.plan.records.extend(commit.view.map(|view| Record::View { epoch, view, version }));
         let mut receipt = Receipt {
@@ -279,7 +289,7 @@ impl<'a> Planner<'a> {
             embedded: work.embed.calls,
             cache_hits: work.cache_hits(),
             faults: work.faults(),
-            ms: timings(step.target, &work, apply),
+            ms,
             ..Receipt::default()
         };
         if !was_known {
@@ -294,7 +304,7 @@ impl<'a> Planner<'a> {
             self.count_documents(&documents, &mut receipt)?;
         }
         let repaired = repaired && !was_known;
-        self.plan.published.push(Draft { epoch, view: commit.view, version, receipt, repaired });
+        self.plan.published.push(Draft { epoch, view: commit.view, version, receipt, waited, repaired });
         Ok(())
     }
 
@@ -333,10 +343,12 @@ fn delta(before: &RoaringBitmap, after: &RoaringBitmap) -> Delta {
     Delta { inserted: after - before, retracted: before - after }
 }
 
-/// Returns the milliseconds of a receipt: diff, clean, chunk, embed, apply, and from the first look to now.
-fn timings(target: &Target, work: &Work, apply: Duration) -> [f32; 6] {
+/// Returns the milliseconds of a receipt: diff, clean, chunk, embed, apply, and from the first look to now; and how much of the last
+/// was spent on other epochs.
+fn timings(target: &Target, work: &Work, graph: Duration, apply: Duration) -> ([f32; 6], Duration) {
     let total = target.begun.elapsed();
-    [target.diff, work.clean.time, work.chunk.time, work.embed.time, apply, total].map(milliseconds)
+    let stages = [target.diff, work.clean.time, work.chunk.time, work.embed.time, apply, total];
+    (stages.map(milliseconds), total.saturating_sub(target.diff + graph + apply))
 }
 
 fn milliseconds(duration: Duration) -> f32 {

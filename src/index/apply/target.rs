@@ -4,6 +4,7 @@
 
 use crate::store::Receipt;
 use dataflows::data::View;
+use dataflows::run::EpochDone;
 use snapshots::{CommitId, Epoch, SourceId, Version, VersionId, ViewId};
 use std::time::{Duration, Instant};
 
@@ -82,6 +83,14 @@ pub struct Published {
     pub version: Version,
     /// What it took.
     pub receipt: Receipt,
+    /// How long, of the time from the first look to the end, it waited for epochs before it and with it.
+    pub waited: Duration,
     /// Whether the commit had a version already that was made under other rules, or did not hold.
     pub repaired: bool,
+}
+
+/// Returns how long the graph had an epoch in hand: from when it was fed, and the epoch before it had come out, to its end.
+pub(super) fn in_hand(done: &EpochDone, before: Option<Instant>) -> Duration {
+    let begun = before.map_or(done.fed, |before| before.max(done.fed));
+    done.finished.saturating_duration_since(begun)
 }

@@ -70,7 +70,10 @@ struct Milliseconds {
     chunk: f32,
     embed: f32,
     apply: f32,
+    /// From the first look at what the epoch is made of to its version.
     total: f32,
+    /// How much of that was spent on epochs before it and on others of its batch.
+    waited: f32,
 }
 
 impl EpochLine {
@@ -92,7 +95,15 @@ impl EpochLine {
             work,
             live_entries: version.statistics.live_entries,
             digest: version.digest.to_string(),
-            ms: Milliseconds { diff, clean, chunk, embed, apply, total },
+            ms: Milliseconds {
+                diff,
+                clean,
+                chunk,
+                embed,
+                apply,
+                total,
+                waited: published.waited.as_secs_f32() * 1000.0,
+            },
             repaired: published.repaired,
         }
     }
