@@ -25,7 +25,10 @@ pub(super) fn reasons(request: &Request, answer: &Answer) -> Vec<String> {
     } else if !unknown.is_empty() {
         reasons.push(format!("not found anywhere in what was searched: {}", named(unknown)));
     }
-    if answer.hits.is_empty() && !is_unheard {
+    if !answer.empty_filters.is_empty() {
+        let terms: Vec<String> = answer.empty_filters.iter().map(|term| format!("`{term}`")).collect();
+        reasons.insert(0, format!("no document matches {}", terms.join(", or ")));
+    } else if answer.hits.is_empty() && !is_unheard {
         reasons.push(silence(request, answer));
     }
     reasons

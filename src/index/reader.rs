@@ -211,6 +211,14 @@ impl IndexReader {
         Ok(self.columns.passing(&self.catalogue, entries, judge)?)
     }
 
+    /// Calls `look` with each path at which one of `entries` stands, in no order.
+    ///
+    /// # Errors
+    /// Where the database fails or lacks one of the rows.
+    pub fn each_path(&self, entries: &RoaringBitmap, look: impl FnMut(&[u8])) -> Result<(), ReaderError> {
+        Ok(self.columns.each_path(&self.catalogue, entries, look)?)
+    }
+
     /// Returns the paths at which entries stand, each once, sorted by bytes.
     ///
     /// # Errors

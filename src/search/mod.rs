@@ -21,7 +21,7 @@ mod revision;
 mod thin;
 
 pub use bisect::{BisectError, BisectStep, Bisection, bisect};
-pub use filter::{Filter, FilterError};
+pub use filter::{Filter, FilterError, Passing};
 pub use hits::IntroducedIn;
 pub(crate) use hits::introduced;
 pub use hits::{Found, Hit, Ranked};

@@ -117,4 +117,6 @@ pub struct Answer {
     pub unknown_terms: Vec<String>,
     /// How many terms were left out, since a query has only so many.
     pub dropped_terms: usize,
+    /// Where no entry passes the filter: its terms that let none pass, or all of it where each lets some, as they were typed.
+    pub empty_filters: Vec<String>,
 }

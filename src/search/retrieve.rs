@@ -85,7 +85,9 @@ impl Searcher {
         )?;
         let versions: Vec<VersionId> = at.iter().map(|selected| selected.version).collect();
         let view = self.reader.view(&versions)?;
-        let filtered = request.filter.as_ref().map(|filter| filter.entries(&self.reader, &view)).transpose()?;
+        let roots = self.roots(&at);
+        let filtered = request.filter.as_ref().map(|filter| filter.entries(&self.reader, &view, &roots)).transpose()?;
+        let (filtered, empty_filters) = filtered.map(|passing| (passing.entries, passing.empty_terms)).unzip();
         let lost_vectors = if request.mode == Mode::Bm25 { 0 } else { self.reader.lost_vectors(&view)? };
         let asked = Asked::read(&request.query);
         let (found, exact) = self.retrieve(request, &asked, &view, filtered.as_ref())?;
@@ -94,7 +96,21 @@ impl Searcher {
         self.reader.let_go_of_much();
         let (exact, took) = (exact && lost_vectors == 0, started.elapsed());
         let (terms, dropped_terms) = (asked.words.len(), asked.dropped_terms);
-        Ok(Answer { at, exact, lost_vectors, took, hits, terms, unknown_terms, dropped_terms })
+        let empty_filters = empty_filters.unwrap_or_default();
+        Ok(Answer { at, exact, lost_vectors, took, hits, terms, unknown_terms, dropped_terms, empty_filters })
+    }
+
+    /// Returns the folders in which the sources of some versions are or were, below which a filter's absolute paths are.
+    fn roots(&self, at: &[Selected]) -> Vec<String> {
+        let sources =
+            self.revisions.sources().iter().filter(|(id, _)| at.iter().any(|selected| selected.source == *id));
+        let located = sources.map(|(_, record)| String::from_utf8_lossy(&record.location).into_owned());
+        // A repository may be recorded by the folder of its objects.
+        let both = |location: String| {
+            let work_tree = location.trim_end_matches('/').strip_suffix("/.git").map(str::to_owned);
+            [Some(location), work_tree]
+        };
+        located.flat_map(both).flatten().filter(|root| root.starts_with('/')).collect()
     }
 
     /// Returns what becomes a hit, best first, and whether the vectors' ranks are exact.

@@ -111,7 +111,7 @@ fn folded_texts_count_once_and_a_document_gives_so_many() {
         // And every hit names all paths of its text that pass the filter, its own first.
         let view = searcher.reader().view(&[searcher.revisions().select(searcher.reader(), None, None, None).unwrap()[0].version]).unwrap();
         let passing = match &request.filter {
-            Some(filter) => filter.entries(searcher.reader(), &view).unwrap(),
+            Some(filter) => filter.entries(searcher.reader(), &view, &[]).unwrap().entries,
             None => view.entries.clone(),
         };
         let mut paths: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

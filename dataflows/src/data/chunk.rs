@@ -81,6 +81,9 @@ pub enum ChunkKind {
 }
 
 impl ChunkKind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Code, Self::Document, Self::Data, Self::Text];
+
     /// Returns the word that stands for the kind in JSON and in rules.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -40,6 +40,7 @@ pub struct SearchAnswer {
     exact: bool,
     unknown_terms: Vec<String>,
     dropped_terms: usize,
+    empty_filters: Vec<String>,
     took_ms: f64,
     hits: Vec<WireHit>,
 }
@@ -114,6 +115,7 @@ impl SearchAnswer {
             exact: answer.exact,
             unknown_terms: answer.unknown_terms,
             dropped_terms: answer.dropped_terms,
+            empty_filters: answer.empty_filters,
             took_ms: rounded(answer.took.as_secs_f64() * 1000.0),
             hits: answer.hits.into_iter().map(WireHit::new).collect(),
         }

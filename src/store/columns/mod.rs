@@ -134,6 +134,26 @@ impl Columns {
         Ok(known.path(&tables, left_path)?.cmp(known.path(&tables, right_path)?))
     }
 
+    /// Calls `look` with each path at which one of `entries` stands, in no order.
+    ///
+    /// # Errors
+    /// Where the database fails or lacks one of the rows.
+    pub fn each_path(
+        &self,
+        catalogue: &Catalogue,
+        entries: &RoaringBitmap,
+        mut look: impl FnMut(&[u8]),
+    ) -> Result<(), StoreError> {
+        let Some(last) = entries.max() else { return Ok(()) };
+        let known = self.known(catalogue, last)?;
+        let tables = catalogue.tables()?;
+        let numbers = unjudged(entries, &known.numbers[0], &Verdicts::default());
+        for number in numbers.map_err(|ordinal| tables.entries.lost(ordinal))? {
+            look(known.path(&tables, number)?);
+        }
+        Ok(())
+    }
+
     /// Returns the paths at which entries stand, each once, sorted by bytes.
     ///
     /// # Errors
