@@ -236,7 +236,7 @@ impl Archive {
         let known = self.history.versions.len();
         match self.stage(records) {
             Ok((payload, group)) => {
-                let raised = if group.drops() { self.log.raise_format() } else { Ok(()) };
+                let raised = self.log.raise_format(group.needs());
                 let chain = match raised.and_then(|()| self.log.append(&payload)) {
                     Ok(chain) => chain,
                     Err(error) => {

@@ -9,9 +9,16 @@
 //! twice. It is only not found by its commit any more.
 
 use crate::identity::{CommitId, Epoch, HexPrefix, SourceId, VersionId, ViewId};
-use crate::version::{Version, ViewHead};
+use crate::version::{Move, Version, ViewHead};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
+
+/// The format of a log in which nothing was dropped, and no move has a time.
+pub(crate) const FIRST_FORMAT: u32 = 1;
+/// The format from the first drop on.
+const DROPPING_FORMAT: u32 = 2;
+/// The format from the first move on that has a time.
+pub(crate) const TIMED_FORMAT: u32 = 3;
 
 /// Names all of the log up to a frame: a hash over the checksums of the frames so far.
 pub(crate) type Chain = [u8; 16];
@@ -34,6 +41,10 @@ pub(crate) struct History {
     /// By version, the first view that pointed at it.
     pub(crate) first_views: HashMap<VersionId, ViewId>,
     pub(crate) views: BTreeMap<ViewId, ViewHead>,
+    /// By view every move, in the order of the log.
+    pub(crate) moves: HashMap<ViewId, Vec<Move>>,
+    /// The time of the last move that has one; 0 before the first.
+    last_move: i64,
     /// The epoch of the last record; 0 before the first.
     pub(crate) epoch: Epoch,
     /// One more than the largest ordinal that was ever inserted: of entries, of document rows.
@@ -46,16 +57,22 @@ pub(crate) struct Group {
     versions: Vec<Version>,
     packed: Vec<u8>,
     spans: Vec<Range<usize>>,
-    views: Vec<(ViewId, Option<ViewHead>)>,
+    moves: Vec<(ViewId, Move)>,
     dropped: BTreeSet<VersionId>,
     epoch: Option<Epoch>,
     used_ordinals: [u64; 2],
 }
 
 impl Group {
-    /// Returns whether the group drops versions.
-    pub(crate) fn drops(&self) -> bool {
-        !self.dropped.is_empty()
+    /// Returns the oldest format in which a log can hold the group.
+    pub(crate) fn needs(&self) -> u32 {
+        if self.moves.iter().any(|(_, moved)| moved.time.is_some()) {
+            TIMED_FORMAT
+        } else if self.dropped.is_empty() {
+            FIRST_FORMAT
+        } else {
+            DROPPING_FORMAT
+        }
     }
 }
 
@@ -70,14 +87,16 @@ impl History {
         self.by_commit.extend(of_commit());
         self.last_of_commit.extend(of_commit());
         self.versions.extend(group.versions);
-        for (view, head) in group.views {
-            match head {
-                Some(head) => {
-                    self.first_views.entry(head.version).or_insert(view);
-                    self.views.insert(view, head)
+        for (view, moved) in group.moves {
+            match moved.version {
+                Some(version) => {
+                    self.first_views.entry(version).or_insert(view);
+                    self.views.insert(view, ViewHead { version, epoch: moved.epoch })
                 }
                 None => self.views.remove(&view),
             };
+            self.last_move = moved.time.unwrap_or(self.last_move);
+            self.moves.entry(view).or_default().push(moved);
         }
         self.drop_all(&group.dropped, end);
         self.epoch = group.epoch.unwrap_or(self.epoch);
@@ -174,9 +193,9 @@ impl<'a> Staging<'a> {
     /// Returns the versions that views point at, each with one of these views.
     pub(crate) fn heads(&self) -> HashMap<VersionId, ViewId> {
         let mut heads = self.history.views.clone();
-        for (view, head) in &self.group.views {
-            match head {
-                Some(head) => heads.insert(*view, *head),
+        for (view, moved) in &self.group.moves {
+            match moved.version {
+                Some(version) => heads.insert(*view, ViewHead { version, epoch: moved.epoch }),
                 None => heads.remove(view),
             };
         }
@@ -212,8 +231,14 @@ impl<'a> Staging<'a> {
     }
 
     /// Lets a view point at a version, or nowhere.
-    pub(crate) fn push_view(&mut self, epoch: Epoch, view: ViewId, version: Option<VersionId>) {
-        self.group.epoch = Some(epoch);
-        self.group.views.push((view, version.map(|version| ViewHead { version, epoch })));
+    pub(crate) fn push_view(&mut self, view: ViewId, moved: Move) {
+        self.group.epoch = Some(moved.epoch);
+        self.group.moves.push((view, moved));
+    }
+
+    /// Returns the time of the last move that has one.
+    pub(crate) fn last_move(&self) -> i64 {
+        let in_group = self.group.moves.iter().rev().find_map(|(_, moved)| moved.time);
+        in_group.unwrap_or(self.history.last_move)
     }
 }

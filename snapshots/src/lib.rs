@@ -31,7 +31,8 @@
 //!     changes: Changes::default(),
 //! };
 //! version.changes.entries.inserted.insert_range(ordinals.take(2)?);
-//! let view = Record::View { epoch: version.epoch, view: ViewId::new(0), version: archive.next_version() };
+//! let (view, to, time) = (ViewId::new(0), archive.next_version(), Some(1_764_000_060_000));
+//! let view = Record::View { epoch: version.epoch, view, version: to, time };
 //! archive.append(&[Record::Version(version), view])?;
 //!
 //! let head = archive.view(ViewId::new(0)).expect("the view was just moved");
@@ -52,6 +53,7 @@ mod identity;
 mod lineage;
 mod lock;
 mod log;
+mod moves;
 mod ordinal;
 mod retention;
 mod verify;
@@ -67,4 +69,4 @@ pub use lock::lock_for_writer;
 pub use log::FORMAT;
 pub use ordinal::{Ordinal, OrdinalCounter, OrdinalsExhausted};
 pub use verify::{Damage, EntryOf, TokensOf};
-pub use version::{FIELDS, NewVersion, Record, Statistics, Version, ViewHead};
+pub use version::{FIELDS, Move, NewVersion, Record, Statistics, Version, ViewHead};

@@ -4,15 +4,16 @@
 //!
 //! ```text
 //! header   "tidemlog" format:u32 sum:u32               sum: the first 4 bytes of BLAKE3 of what stands before it;
-//!                                                      format 1, and 2 from the first drop of a version on
+//!                                                      format 1, 2 from the first drop of a version on, and 3
+//!                                                      from the first move of a view on that has a time
 //! frame    length:u32 check:u16 sum:u64 payload        one group; all numbers little-endian
 //!          check: the first 2 bytes of BLAKE3 of `length`; sum: the first 8 bytes of BLAKE3 of `length` and payload
 //! ```
 //!
 //! **Invariant:** a group is in the log as a whole or not at all: one frame, one write, one sync. The frames up to
 //! [`LogFile::end`] are whole, and stay. The header alone is written twice: its format rises, in place and durably,
-//! before the first group that a build of format 1 could not read, so that such a build names the format instead of
-//! damage. A log in which nothing was ever dropped stays one of format 1.
+//! before the first group that a build of the format so far could not read, so that such a build names the format instead
+//! of damage.
 //!
 //! Only the last group can be torn by a crash, so bytes that are no frame are the *tail* if no whole frame comes after
 //! them: the next writer cuts it, readers stop in front of it. If one does come after, something else broke the file,
@@ -23,16 +24,14 @@ pub(crate) mod record;
 
 use crate::codec::{CodecError, Reader};
 use crate::error::ArchiveError;
-use crate::history::{Chain, Group, History, Staging};
+use crate::history::{Chain, FIRST_FORMAT, Group, History, Staging, TIMED_FORMAT};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The newest format that this build reads and writes: format 1 with versions that are dropped.
-pub const FORMAT: u32 = 2;
-/// The format of a log in which nothing was dropped.
-const FIRST_FORMAT: u32 = 1;
+/// The newest format that this build reads and writes.
+pub const FORMAT: u32 = TIMED_FORMAT;
 
 const MAGIC: &[u8; 8] = b"tidemlog";
 const HEADER: usize = 16;
@@ -166,21 +165,21 @@ impl LogFile {
         }
     }
 
-    /// Makes the header name the newest format, durably: sixteen bytes, which no disk writes in part.
+    /// Makes the header name a format at the least, durably: sixteen bytes, which no disk writes in part.
     ///
     /// Readers that have the log open read it on; those that open it later must know the format.
-    pub(crate) fn raise_format(&mut self) -> Result<(), ArchiveError> {
+    pub(crate) fn raise_format(&mut self, format: u32) -> Result<(), ArchiveError> {
         self.may_append()?;
-        if self.format == FORMAT {
+        if self.format >= format {
             return Ok(());
         }
         // The log's own handle can only append.
         let raised = OpenOptions::new().write(true).open(&self.path).and_then(|mut file| {
-            file.write_all(&header(FORMAT))?;
+            file.write_all(&header(format))?;
             file.sync_data()
         });
         raised.map_err(ArchiveError::io("write the header of", &self.path))?;
-        self.format = FORMAT;
+        self.format = format;
         Ok(())
     }
 

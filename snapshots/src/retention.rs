@@ -14,6 +14,7 @@ use crate::history::find;
 use crate::identity::{CommitId, SourceId, VersionId, ViewId};
 use crate::version::Version;
 use roaring::RoaringBitmap;
+use std::collections::HashSet;
 
 impl Archive {
     /// As [`Self::find_commits`], of commits whose versions were all dropped.
@@ -30,6 +31,17 @@ impl Archive {
     #[must_use]
     pub fn last_of_commit(&self, source: SourceId, commit: CommitId) -> Option<VersionId> {
         self.history.last_of_commit.get(&(source, commit)).copied()
+    }
+
+    /// Returns a version and its first parents, newest first, as far as they have or had versions, dropped ones too. It ends
+    /// where the line comes back to a version: a directory may return to a state that it had.
+    pub fn first_parents(&self, head: VersionId) -> impl Iterator<Item = &Version> {
+        let mut seen = HashSet::new();
+        let parent = |version: &&Version| {
+            let parent = self.last_of_commit(version.source, version.parent?)?;
+            self.version(parent)
+        };
+        std::iter::successors(self.version(head), parent).take_while(move |version| seen.insert(version.id))
     }
 
     /// Returns whether a version was dropped. Its record stays, and what it held can still be told; the entries that only

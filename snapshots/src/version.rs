@@ -56,6 +56,8 @@ pub enum Record {
         view: ViewId,
         /// Where to.
         version: VersionId,
+        /// When that was seen, in milliseconds since 1970; logs of formats 1 and 2 do not say it.
+        time: Option<i64>,
     },
     /// A view is gone from this epoch on.
     ViewGone {
@@ -63,6 +65,8 @@ pub enum Record {
         epoch: Epoch,
         /// Which view.
         view: ViewId,
+        /// When that was seen, as for a move.
+        time: Option<i64>,
     },
     /// Versions are kept no more from this epoch on: no commit leads to them, and what only they hold may be removed.
     Dropped {
@@ -126,4 +130,15 @@ pub struct ViewHead {
     pub version: VersionId,
     /// The epoch in which the view came to point there.
     pub epoch: Epoch,
+}
+
+/// One move of a view.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Move {
+    /// When it moved.
+    pub epoch: Epoch,
+    /// Where to; nowhere, where the view is gone.
+    pub version: Option<VersionId>,
+    /// When that was seen, in milliseconds since 1970, as the log says it.
+    pub time: Option<i64>,
 }

@@ -177,6 +177,7 @@ impl Tracker {
         diff: Duration,
     ) -> Result<(), EngineError> {
         self.record(graph_view, &purpose, &changes)?;
+        let seen = jiff::Timestamp::now().as_millisecond();
         let standing = self.standing(graph_view, &changes)?;
         let came = changes.iter().filter(|change| change.before.is_none() && change.after.is_some()).count();
         let went = changes.iter().filter(|change| change.before.is_some() && change.after.is_none()).count();
@@ -184,9 +185,9 @@ impl Tracker {
         *files = (*files + came).saturating_sub(went);
         let (parts, last) = slices(changes, standing, self.max_slice);
         for part in parts {
-            self.feed_slice(Target { graph_view, purpose: Purpose::Part, begun, diff }, part)?;
+            self.feed_slice(Target { graph_view, purpose: Purpose::Part, begun, diff, seen }, part)?;
         }
-        self.feed_slice(Target { graph_view, purpose, begun, diff }, last)
+        self.feed_slice(Target { graph_view, purpose, begun, diff, seen }, last)
     }
 
     /// Feeds one epoch of the graph, once there is room for it.

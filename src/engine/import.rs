@@ -41,7 +41,7 @@ pub enum Imported {
 /// # Errors
 /// Where the copy is damaged or of another model, the store has another snapshot of the commit, or cannot be written.
 pub fn import(layout: &Layout, folder: &Path, name: Option<&str>) -> Result<(Imported, Manifest), EngineError> {
-    let begun = Instant::now();
+    let (begun, seen) = (Instant::now(), jiff::Timestamp::now().as_millisecond());
     let model = StaticModel::new();
     let dimensions = u32::try_from(model.dimensions()).unwrap_or(u32::MAX);
     let copy = SnapshotCopy::open(folder, model.fingerprint(), dimensions)?;
@@ -92,7 +92,7 @@ pub fn import(layout: &Layout, folder: &Path, name: Option<&str>) -> Result<(Imp
             fed: begun,
             finished: begun,
         };
-        (Target { graph_view: PASSING, purpose, begun, diff: Duration::ZERO }, done)
+        (Target { graph_view: PASSING, purpose, begun, diff: Duration::ZERO, seen }, done)
     });
     let mut writer = IndexWriter::new(database, memo, archive, lexical, vectors, fingerprint, model)?;
     let published = writer.publish(epochs.collect())?;

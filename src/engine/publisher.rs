@@ -420,6 +420,7 @@ mod tests {
             purpose: crate::index::apply::Purpose::Part,
             begun: Instant::now(),
             diff: Duration::ZERO,
+            seen: 0,
         };
         assert!(open.begin_silence() && open.is_quiet());
         std::thread::scope(|scope| {

@@ -13,6 +13,9 @@
 //! a function of the log, the settings, the repository and `now`, so asking twice drops nothing more.
 //!
 //! Lines are walked over dropped versions too: a commit that had its snapshot dropped still counts and still leads on.
+//!
+//! A commit is as old as its committer says. A state of files that were saved is as old as the last move to it that its view
+//! made: one that was undone to is saved again by that. The line of a directory is where its view stood, the last first.
 
 use super::EngineError;
 use super::directory::WORKTREE_VIEW;
@@ -24,7 +27,7 @@ use dataflows::data::{Fingerprint, Hasher};
 use globset::Glob;
 use roaring::RoaringBitmap;
 use snapshots::{Archive, CommitId, SourceId, Version, VersionId, ViewId};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
@@ -77,9 +80,11 @@ impl Kept<'_> {
         };
         let heads: HashSet<VersionId> = archive.views().map(|(_, head)| head.version).collect();
         let lines = self.lines(archive, now)?;
+        let saved = self.saved(archive);
         let is_limited = self.retention.keep.is_limited() || !self.retention.views.is_empty();
         for version in archive.kept().filter(|version| version.source == self.id) {
-            let age = now.saturating_sub(version.time);
+            let save = saved.get(&version.id).filter(|_| self.is_save(archive, version));
+            let age = now.saturating_sub(save.copied().unwrap_or(version.time));
             let is_replaced = archive.by_commit(self.id, version.commit) != Some(version.id);
             let stays = heads.contains(&version.id)
                 || (tags.contains(&version.commit) && !is_replaced)
@@ -134,16 +139,15 @@ impl Kept<'_> {
             let rule = self.rule(name)?;
             let mut days = BTreeSet::new();
             let mut weeks = BTreeSet::new();
-            for (position, version) in self.line(archive, head).into_iter().enumerate() {
-                let Some(known) = archive.version(version) else { break };
-                let age = now.saturating_sub(known.time);
+            for (position, (version, time)) in self.line(archive, *view, head).into_iter().enumerate() {
+                let age = now.saturating_sub(time);
                 if archive.is_dropped(version) {
                     continue;
                 }
                 // The first of a day that is met on the way back is its last.
-                let is_of_day = is_younger(age, rule.daily, DAY) && days.insert(known.time.div_euclid(DAY));
+                let is_of_day = is_younger(age, rule.daily, DAY) && days.insert(time.div_euclid(DAY));
                 let is_of_week = is_younger(age, rule.weekly, WEEK)
-                    && weeks.insert(known.time.saturating_sub(FIRST_MONDAY).div_euclid(WEEK));
+                    && weeks.insert(time.saturating_sub(FIRST_MONDAY).div_euclid(WEEK));
                 if !rule.is_limited()
                     || rule.newest.is_some_and(|newest| position < newest)
                     || is_younger(age, rule.days, DAY)
@@ -169,9 +173,37 @@ impl Kept<'_> {
         Ok(&self.retention.keep)
     }
 
-    /// Returns a version and those of its first parents, newest first, dropped ones too; over commits that never had a
-    /// snapshot the repository leads on.
-    fn line(&self, archive: &Archive, head: VersionId) -> Vec<VersionId> {
+    /// Returns when the views of saved files last moved to a version, in seconds since 1970.
+    fn saved(&self, archive: &Archive) -> HashMap<VersionId, i64> {
+        let of_saves = |name: &str| self.record.kind == SourceKind::Directory || name == WORKTREE_VIEW;
+        let views = self.views.iter().filter(|(_, name)| of_saves(name));
+        let moves = views.flat_map(|(view, _)| archive.moves(*view));
+        moves.filter_map(|moved| Some((moved.version?, archive.time_of(moved)?.div_euclid(1000)))).collect()
+    }
+
+    /// Returns the versions on the line of a view with their times, newest first, dropped ones too: of a directory where the
+    /// view stood, of commits the head and its first parents.
+    fn line(&self, archive: &Archive, view: ViewId, head: VersionId) -> Vec<(VersionId, i64)> {
+        let committed = || {
+            let line = self.commits(archive, head).into_iter();
+            line.filter_map(|version| archive.version(version)).map(|version| (version.id, version.time))
+        };
+        if self.record.kind != SourceKind::Directory {
+            return committed().collect();
+        }
+        let stood = archive.moves(view).iter().rev().filter_map(|moved| {
+            let version = archive.version(moved.version?)?;
+            let time = archive.time_of(moved).map_or(version.time, |time| time.div_euclid(1000));
+            // A state that was indexed again under other rules counts once.
+            Some((archive.last_of_commit(self.id, version.commit)?, time))
+        });
+        let mut seen = HashSet::new();
+        stood.chain(committed()).filter(|(version, _)| seen.insert(*version)).collect()
+    }
+
+    /// Returns a version and those of its first parents, newest first; over commits that never had a snapshot the
+    /// repository leads on.
+    fn commits(&self, archive: &Archive, head: VersionId) -> Vec<VersionId> {
         let mut line = vec![head];
         let mut seen = HashSet::from([head]);
         let mut at = archive.version(head);
@@ -193,4 +225,68 @@ impl Kept<'_> {
 /// Whether something is younger than so many units; never, where there is no limit.
 fn is_younger(age: i64, limit: Option<u32>, unit: i64) -> bool {
     limit.is_some_and(|limit| age < i64::from(limit).saturating_mul(unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use snapshots::{Changes, Digest, NewVersion, Record};
+
+    const VIEW: ViewId = ViewId::new(0);
+
+    fn tree(name: u8) -> CommitId {
+        CommitId::from_bytes([name; 20])
+    }
+
+    /// Returns the states that are dropped of a directory that stood at each of these, by the hour at which it moved there.
+    fn dropped(moves: &[(u8, i64)], retention: &Retention, now: i64) -> Vec<u8> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = Archive::create_or_open_writer(folder.path()).unwrap();
+        let mut at = None;
+        for &(state, hour) in moves {
+            let epoch = archive.next_epoch();
+            let known = archive.by_commit(SourceId::new(0), tree(state));
+            let version = known.unwrap_or_else(|| archive.next_version());
+            let time = Some(hour * HOUR * 1000);
+            let moved = Record::View { epoch, view: VIEW, version, time };
+            let new = known.is_none().then(|| NewVersion {
+                epoch,
+                source: SourceId::new(0),
+                commit: tree(state),
+                parent: at,
+                base: None,
+                base_is_parent: at.is_none(),
+                time: hour * HOUR,
+                live_tokens: [0; 2],
+                digest: Digest::EMPTY,
+                fingerprint: [0; 16],
+                model: [0; 16],
+                changes: Changes::default(),
+            });
+            archive.append(&new.map(Record::Version).into_iter().chain([moved]).collect::<Vec<_>>()).unwrap();
+            at = Some(tree(state));
+        }
+        let record = SourceRecord { name: "notes".to_owned(), kind: SourceKind::Directory, location: Vec::new() };
+        let kept = Kept { id: SourceId::new(0), record: &record, views: vec![(VIEW, ".")], retention, git: None };
+        let mut dropped = RoaringBitmap::new();
+        kept.drop_into(&archive, now * HOUR, &mut dropped).unwrap();
+        dropped.iter().map(|version| archive.version(VersionId::new(version)).unwrap().commit.as_bytes()[0]).collect()
+    }
+
+    #[test]
+    fn a_state_that_came_back_is_as_old_as_its_return_and_hides_none_between() {
+        let moves = [(b'a', 0), (b'b', 10), (b'a', 20), (b'c', 21)];
+        let newest =
+            |newest| Retention { keep: Keep { newest: Some(newest), ..Keep::default() }, ..Retention::default() };
+        assert_eq!(dropped(&moves, &newest(3), 22), b"", "three states were there");
+        assert_eq!(dropped(&moves, &newest(2), 22), b"b", "the return is younger");
+        let saves = Retention { saves_hours: Some(5), ..Retention::default() };
+        assert_eq!(dropped(&moves, &saves, 22), b"b");
+        assert_eq!(dropped(&moves, &saves, 26), b"ab");
+        let days = Retention { keep: Keep { days: Some(1), ..Keep::default() }, ..Retention::default() };
+        assert_eq!(dropped(&moves, &days, 33), b"");
+        assert_eq!(dropped(&moves, &days, 35), b"b");
+        let daily = Retention { keep: Keep { daily: Some(9), ..Keep::default() }, ..Retention::default() };
+        assert_eq!(dropped(&moves, &daily, 30), b"ab", "the last of the day stays");
+    }
 }

@@ -27,7 +27,7 @@ const PRODUCT: [&str; 13] = [
 const DATAFLOWS: [&str; 12] =
     ["data", "embed", "memo", "rules", "clean", "code", "chunk", "work", "stage", "graph", "run", "reference"];
 /// The archive, from names to checks.
-const SNAPSHOTS: [&str; 16] = [
+const SNAPSHOTS: [&str; 17] = [
     "identity",
     "error",
     "ordinal",
@@ -42,6 +42,7 @@ const SNAPSHOTS: [&str; 16] = [
     "lineage",
     "archive",
     "retention",
+    "moves",
     "diff",
     "verify",
 ];

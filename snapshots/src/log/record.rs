@@ -13,24 +13,32 @@
 //! view      2 epoch view version
 //! gone      3 epoch view
 //! dropped   4 epoch versions                   their numbers, as a set
+//! view      5 epoch view version time          as 2, and when it was seen
+//! gone      6 epoch view time                  as 3, and when it was seen
 //! changes   entries in, entries out, document rows in, document rows out: each a set (see `codec`)
 //! ```
 //!
 //! Epochs count from the record before; versions are named by how far back they lie; time and tokens differ from the
 //! base, or else from the version before, which also lends its settings. Live counts are not written: they follow.
+//!
+//! The time of a move is in milliseconds, as the difference to the move before it that has one, of whatever view. A file may
+//! be saved twice within a second, and the time between tells the states apart; a move that follows within 17 minutes takes
+//! three bytes for it, where seconds would take two.
 
 use crate::bitmaps::Moved;
 use crate::codec::{self, CodecError, Reader};
 use crate::digest::Digest;
 use crate::history::Staging;
 use crate::identity::{CommitId, Epoch, SourceId, VersionId, ViewId};
-use crate::version::{NewVersion, Record, Statistics, Version};
+use crate::version::{Move, NewVersion, Record, Statistics, Version};
 use roaring::RoaringBitmap;
 
 const VERSION: u8 = 1;
 const VIEW: u8 = 2;
 const VIEW_GONE: u8 = 3;
 const DROPPED: u8 = 4;
+const VIEW_TIMED: u8 = 5;
+const VIEW_GONE_TIMED: u8 = 6;
 
 const HAS_BASE: u8 = 1;
 const BASE_IS_PARENT: u8 = 2;
@@ -47,22 +55,30 @@ pub(crate) fn encode(record: &Record, staging: &Staging<'_>, out: &mut Vec<u8>) 
     let back = |version: &VersionId| staging.next_version().wrapping_sub(u64::from(version.get()));
     match record {
         Record::Version(version) => encode_version(version, staging, out),
-        Record::View { epoch, view, version } => {
-            out.push(VIEW);
+        Record::View { epoch, view, version, time } => {
+            out.push(if time.is_some() { VIEW_TIMED } else { VIEW });
             codec::put(out, epochs_on(epoch));
             codec::put(out, view.get().into());
             codec::put(out, back(version));
+            encode_time(*time, staging, out);
         }
-        Record::ViewGone { epoch, view } => {
-            out.push(VIEW_GONE);
+        Record::ViewGone { epoch, view, time } => {
+            out.push(if time.is_some() { VIEW_GONE_TIMED } else { VIEW_GONE });
             codec::put(out, epochs_on(epoch));
             codec::put(out, view.get().into());
+            encode_time(*time, staging, out);
         }
         Record::Dropped { epoch, versions } => {
             out.push(DROPPED);
             codec::put(out, epochs_on(epoch));
             codec::put_set(out, versions);
         }
+    }
+}
+
+fn encode_time(time: Option<i64>, staging: &Staging<'_>, out: &mut Vec<u8>) {
+    if let Some(time) = time {
+        codec::put_signed(out, time.wrapping_sub(staging.last_move()));
     }
 }
 
@@ -123,17 +139,19 @@ fn reference<'a>(staging: &'a Staging<'_>, base: Option<&'a Version>) -> Option<
 pub(crate) fn decode(reader: &mut Reader<'_>, staging: &mut Staging<'_>) -> Result<(), CodecError> {
     match reader.byte()? {
         VERSION => decode_version(reader, staging),
-        VIEW => {
+        kind @ (VIEW | VIEW_TIMED) => {
             let epoch = decode_epoch(reader, staging)?;
             let view = ViewId::new(reader.number32()?);
-            let version = decode_back(reader, staging)?;
-            staging.push_view(epoch, view, Some(version));
+            let version = Some(decode_back(reader, staging)?);
+            let time = if kind == VIEW_TIMED { Some(decode_time(reader, staging)?) } else { None };
+            staging.push_view(view, Move { epoch, version, time });
             Ok(())
         }
-        VIEW_GONE => {
+        kind @ (VIEW_GONE | VIEW_GONE_TIMED) => {
             let epoch = decode_epoch(reader, staging)?;
             let view = ViewId::new(reader.number32()?);
-            staging.push_view(epoch, view, None);
+            let time = if kind == VIEW_GONE_TIMED { Some(decode_time(reader, staging)?) } else { None };
+            staging.push_view(view, Move { epoch, version: None, time });
             Ok(())
         }
         DROPPED => {
@@ -160,6 +178,10 @@ pub(crate) fn decode(reader: &mut Reader<'_>, staging: &mut Staging<'_>) -> Resu
 fn decode_epoch(reader: &mut Reader<'_>, staging: &Staging<'_>) -> Result<Epoch, CodecError> {
     let epoch = staging.epoch().get().checked_add(reader.number()?).ok_or(CodecError::Number)?;
     Ok(Epoch::new(epoch))
+}
+
+fn decode_time(reader: &mut Reader<'_>, staging: &Staging<'_>) -> Result<i64, CodecError> {
+    Ok(staging.last_move().wrapping_add(reader.signed()?))
 }
 
 fn decode_back(reader: &mut Reader<'_>, staging: &Staging<'_>) -> Result<VersionId, CodecError> {

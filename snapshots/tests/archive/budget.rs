@@ -79,7 +79,8 @@ fn write(history: &History) -> (f64, std::time::Duration) {
             changes,
         };
         parent = Some(commit);
-        let view = Record::View { epoch: version.epoch, view: ViewId::new(1), version: VersionId::new(number) };
+        let time = Some(version.time * 1000 + i64::from(numbers.below(60_000)));
+        let view = Record::View { epoch: version.epoch, view: ViewId::new(1), version: VersionId::new(number), time };
         group.extend([Record::Version(version), view]);
         if number == 0 || number % GROUP == 0 || number == history.commits {
             let appended = archive.append(&group).expect("the versions may follow");

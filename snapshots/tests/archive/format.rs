@@ -13,9 +13,10 @@ fn fixture(format: u32) -> PathBuf {
 type Step<'a> = (u32, Link, u32, &'a [u32], &'a [u32]);
 
 /// Writes the history that the fixture holds: two lines, a gap, a commit under two rules, views that come and go.
-fn write(folder: &Path) -> Model {
+fn write_with(times: bool, folder: &Path) -> Model {
     let mut archive = Archive::create_or_open_writer(folder).expect("an empty folder opens");
     let mut model = Model::default();
+    model.times = times;
     let first = model.version(None, Link::Parent, 300, &[], &[]);
     let main = model.view(ViewId::new(0), Some(VersionId::new(0)));
     archive.append(&[Record::Version(first), main]).expect("the group may follow");
@@ -38,9 +39,21 @@ fn write(folder: &Path) -> Model {
     model
 }
 
+fn write(folder: &Path) -> Model {
+    write_with(false, folder)
+}
+
 /// Writes the same history, and drops some of its versions.
 fn write_and_drop(folder: &Path) -> Model {
-    let mut model = write(folder);
+    drop_some(folder, write(folder))
+}
+
+/// Writes the same history with the times of its moves, and drops some of its versions.
+fn write_timed(folder: &Path) -> Model {
+    drop_some(folder, write_with(true, folder))
+}
+
+fn drop_some(folder: &Path, mut model: Model) -> Model {
     let mut archive = Archive::create_or_open_writer(folder).expect("the archive opens again");
     let dropped = model.drop([0, 1, 4, 5].map(VersionId::new).into_iter()).expect("no view points at some of them");
     archive.append(&[dropped]).expect("the drop may follow");
@@ -51,7 +64,7 @@ fn write_and_drop(folder: &Path) -> Model {
 #[ignore = "writes the fixture anew; run it only when a new format gets its own folder"]
 fn write_fixture() {
     fs::remove_dir_all(fixture(FORMAT)).ok();
-    write_and_drop(&fixture(FORMAT));
+    write_timed(&fixture(FORMAT));
     fs::remove_file(fixture(FORMAT).join("versions.lock")).expect("the lock is there");
 }
 
@@ -76,6 +89,29 @@ fn what_format_1_wrote_keeps_opening_and_is_still_what_we_write() {
 #[test]
 fn what_format_2_wrote_keeps_opening_and_is_still_what_we_write() {
     check(2, write_and_drop);
+}
+
+#[test]
+fn what_format_3_wrote_keeps_opening_and_is_still_what_we_write() {
+    check(3, write_timed);
+}
+
+#[test]
+fn a_log_rises_to_format_3_with_the_first_time_of_a_move_and_what_it_held_before_stays() {
+    let folder = tempfile::tempdir().expect("a folder of its own");
+    let mut model = write_and_drop(folder.path());
+    let log = || fs::read(folder.path().join("versions.log")).expect("the log is there");
+    let before = log();
+    assert_eq!(before[8], 2);
+    let mut writer = Archive::create_or_open_writer(folder.path()).expect("a log of format 2 opens");
+    model.times = true;
+    let moved = model.view(ViewId::new(2), Some(VersionId::new(2)));
+    writer.append(&[moved]).expect("the move may follow");
+    assert_eq!(log()[8], 3);
+    assert_eq!(log()[16..before.len()], before[16..], "only the header is written again");
+    for archive in [&writer, &Archive::open_reader(folder.path()).expect("format 3 opens")] {
+        model.check(archive);
+    }
 }
 
 #[test]
@@ -107,8 +143,8 @@ fn a_log_rises_to_format_2_with_its_first_drop_and_readers_of_format_1_go_on() {
 #[test]
 fn another_format_is_refused_by_name_with_the_next_step() {
     for (format, message) in [
-        (3u32, "cannot open LOG: the log is format 3, this build reads format 2; install a newer release"),
-        (0, "cannot open LOG: the log is format 0, this build reads format 2; build the store again with this release"),
+        (4u32, "cannot open LOG: the log is format 4, this build reads format 3; install a newer release"),
+        (0, "cannot open LOG: the log is format 0, this build reads format 3; build the store again with this release"),
     ] {
         let folder = tempfile::tempdir().expect("a folder of its own");
         let log = folder.path().join("versions.log");

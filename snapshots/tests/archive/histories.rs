@@ -77,14 +77,19 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_history_is_answered_as_plain_sets_would(steps in proptest::collection::vec(steps(), 1..16)) {
+    fn any_history_is_answered_as_plain_sets_would(
+        steps in proptest::collection::vec(steps(), 1..16),
+        timed_from in 0..16usize,
+    ) {
         let folder = tempfile::tempdir().expect("a folder of its own");
         let mut writer = Archive::create_or_open_writer(folder.path()).expect("an empty folder opens");
         let mut reader = Archive::open_reader(folder.path()).expect("a reader opens beside the writer");
         let mut model = Model::default();
         // The model before the last group, and where that group began, until it is torn.
         let mut last_group = None;
-        for step in steps {
+        for (number, step) in steps.into_iter().enumerate() {
+            // A log of an earlier build, in which later moves have times.
+            model.times = number >= timed_from;
             let mut records = Vec::new();
             let started = (model.clone(), writer.bytes().0);
             match step {

@@ -8,6 +8,7 @@ mod format;
 mod histories;
 mod lineage;
 mod model;
+mod moves;
 mod refusals;
 mod torn;
 mod verify;

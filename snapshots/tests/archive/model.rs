@@ -20,6 +20,10 @@ pub(crate) struct Model {
     pub(crate) versions: Vec<Plain>,
     pub(crate) views: BTreeMap<ViewId, VersionId>,
     pub(crate) dropped: BTreeSet<VersionId>,
+    /// Every move of every view.
+    pub(crate) moves: BTreeMap<ViewId, Vec<Move>>,
+    /// Whether moves have times; logs of formats 1 and 2 have none.
+    pub(crate) times: bool,
     epoch: u64,
     used: [u32; 2],
 }
@@ -124,14 +128,18 @@ impl Model {
     /// Moves a view, or lets it go.
     pub(crate) fn view(&mut self, view: ViewId, version: Option<VersionId>) -> Record {
         let epoch = Epoch::new(self.epoch);
+        let moves = self.moves.values().map(Vec::len).sum::<usize>() as i64;
+        // A clock that is set back now and then.
+        let time = self.times.then_some(1_764_000_000_000 + moves * 40_000 - (moves % 3) * 90_000);
+        self.moves.entry(view).or_default().push(Move { epoch, version, time });
         match version {
             Some(version) => {
                 self.views.insert(view, version);
-                Record::View { epoch, view, version }
+                Record::View { epoch, view, version, time }
             }
             None => {
                 self.views.remove(&view);
-                Record::ViewGone { epoch, view }
+                Record::ViewGone { epoch, view, time }
             }
         }
     }
@@ -179,6 +187,9 @@ impl Model {
     pub(crate) fn check(&self, archive: &Archive) {
         assert_eq!(archive.versions().len(), self.versions.len());
         assert_eq!(archive.views().map(|(view, head)| (view, head.version)).collect::<BTreeMap<_, _>>(), self.views);
+        for (view, moves) in &self.moves {
+            assert_eq!(archive.moves(*view), moves);
+        }
         let (mut used_entries, mut used_documents) = (0, 0);
         for (plain, version) in self.versions.iter().zip(archive.versions()) {
             let stated = &plain.stated;

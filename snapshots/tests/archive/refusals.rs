@@ -73,7 +73,7 @@ fn one_writer_at_a_time_and_readers_write_nothing() {
     assert!(matches!(Archive::create_or_open_writer(folder.path()), Err(ArchiveError::Busy { .. })));
     let mut reader = Archive::open_reader(folder.path()).expect("a reader opens beside the writer");
     model.check(&reader);
-    let gone = Record::ViewGone { epoch: reader.next_epoch(), view: ViewId::new(0) };
+    let gone = Record::ViewGone { epoch: reader.next_epoch(), view: ViewId::new(0), time: None };
     assert!(matches!(reader.append(&[gone]), Err(ArchiveError::ReadOnly { .. })));
     assert!(matches!(reader.checkpoint(VersionId::new(0)), Err(ArchiveError::ReadOnly { .. })));
     drop(writer);
@@ -111,7 +111,7 @@ fn a_head_is_never_dropped_and_what_was_dropped_is_no_head_again() {
         archive.append(&[Record::Version(version)]).expect("the version may follow");
     }
     let [first, second] = [0, 1].map(VersionId::new);
-    let view = |version| Record::View { epoch: Epoch::new(9), view: ViewId::new(0), version };
+    let view = |version| Record::View { epoch: Epoch::new(9), view: ViewId::new(0), version, time: Some(5) };
     let dropped = |versions: &[u32]| Record::Dropped { epoch: Epoch::new(9), versions: versions.iter().collect() };
     archive.append(&[view(second)]).expect("the view may follow");
     let refusals = [

@@ -128,7 +128,7 @@ impl<'a> Planner<'a> {
                 let unknown = ApplyError::Unexpected("a view was to move to a commit that has no snapshot");
                 let version = self.known(*source, *commit).ok_or(unknown)?;
                 let epoch = self.take_epoch();
-                self.plan.records.push(Record::View { epoch, view: *view, version });
+                self.plan.records.push(Record::View { epoch, view: *view, version, time: Some(target.seen) });
                 let (ms, waited) = timings(target, &done.work, step.graph, self.share);
                 let receipt = Receipt { ms, ..Receipt::default() };
                 self.plan.published.push(Draft { epoch, view: Some(*view), version, receipt, waited, repaired: false });
@@ -145,7 +145,7 @@ impl<'a> Planner<'a> {
                 self.plan.gone.push(target.graph_view);
                 if let Some(view) = *view {
                     let epoch = self.take_epoch();
-                    self.plan.records.push(Record::ViewGone { epoch, view });
+                    self.plan.records.push(Record::ViewGone { epoch, view, time: Some(target.seen) });
                 }
             }
         }
@@ -282,7 +282,8 @@ impl<'a> Planner<'a> {
         }
         let (ms, waited) = timings(step.target, &work, graph, apply);
         let epoch = self.take_epoch();
-        self.plan.records.extend(commit.view.map(|view| Record::View { epoch, view, version }));
+        let time = Some(step.target.seen);
+        self.plan.records.extend(commit.view.map(|view| Record::View { epoch, view, version, time }));
         let mut receipt = Receipt {
             cleaned: work.clean.calls,
             chunked: work.chunk.calls,

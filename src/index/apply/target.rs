@@ -19,6 +19,8 @@ pub struct Target {
     pub begun: Instant,
     /// How long finding out what changed took.
     pub diff: Duration,
+    /// When what is fed was seen, in milliseconds since 1970: the log says it of the views that move.
+    pub seen: i64,
 }
 
 /// Why an epoch was fed to the graph.

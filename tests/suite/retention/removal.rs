@@ -187,7 +187,7 @@ impl World {
             view: Some(ViewId::new(0)),
         };
         let purpose = Purpose::Commit(target);
-        let target = Target { graph_view: VIEW, purpose, begun: Instant::now(), diff: Duration::ZERO };
+        let target = Target { graph_view: VIEW, purpose, begun: Instant::now(), diff: Duration::ZERO, seen: 0 };
         let published = self.writer.publish(vec![(target, done)]).unwrap();
         self.tree = tree;
         let key = self.tree.iter().map(|(path, state)| (path.clone(), state.content)).collect();

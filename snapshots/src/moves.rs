@@ -1,0 +1,36 @@
+//! Where views stood, and when.
+//!
+//! In: the moves of views, in the order of the log. Out: what a view stood at as of a time.
+//! **Invariant:** the order is that of the log, whatever clocks said: of the moves that were seen by a time, the one that the
+//! log has last counts. A move whose time is not known never answers.
+//!
+//! Logs of formats 1 and 2 have no times of moves. The time of the version stands in for that of the move that brought it;
+//! a later move back to it has none.
+
+use crate::archive::Archive;
+use crate::identity::ViewId;
+use crate::version::Move;
+
+impl Archive {
+    /// Returns every move of a view, in the order of the log.
+    #[must_use]
+    pub fn moves(&self, view: ViewId) -> &[Move] {
+        self.history.moves.get(&view).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns when a move was seen, in milliseconds since 1970, as far as that is known.
+    #[must_use]
+    pub fn time_of(&self, moved: &Move) -> Option<i64> {
+        let brought = || {
+            let version = self.version(moved.version?).filter(|version| version.epoch == moved.epoch)?;
+            Some(version.time.saturating_mul(1000))
+        };
+        moved.time.or_else(brought)
+    }
+
+    /// Returns the last move of a view that was seen at `time` or before, in milliseconds since 1970.
+    #[must_use]
+    pub fn last_move(&self, view: ViewId, time: i64) -> Option<&Move> {
+        self.moves(view).iter().rev().find(|moved| self.time_of(moved).is_some_and(|seen| seen <= time))
+    }
+}
