@@ -1,7 +1,8 @@
 //! What a run is asked to do: settings with their defaults, from `tidemill.toml` and the command line.
 //!
 //! In: a file's text. Out: checked values. **Invariant:** every setting has a default, so no file is needed; a setting
-//! that is not known is an error, since a misspelt one would be silently without effect.
+//! that is not known is an error, since a misspelt one would be silently without effect. A relative path in a file counts from the
+//! folder of that file, wherever the command is run.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -221,6 +222,22 @@ pub enum ConfigError {
         #[source]
         source: Box<toml::de::Error>,
     },
+    /// The rules that the file names cannot be read.
+    #[error("cannot read the rules {}, which {}{} names; give a file that is there, or leave `rules` out", path.display(), config.display(), at_line(line))]
+    Rules {
+        /// The rules.
+        path: PathBuf,
+        /// The configuration.
+        config: PathBuf,
+        /// The line that names them.
+        line: Option<usize>,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+fn at_line(line: &Option<usize>) -> String {
+    line.map_or_else(String::new, |line| format!(", line {line}"))
 }
 
 fn one_line(text: &str) -> String {
@@ -247,8 +264,10 @@ impl Config {
 
     /// Reads the file at `path`; without one that was asked for, `tidemill.toml` if it is there, else the defaults.
     ///
+    /// Relative paths count from the file's folder.
+    ///
     /// # Errors
-    /// Where a file that was asked for is missing, or a file is no configuration.
+    /// Where a file that was asked for is missing, a file is no configuration, or the rules that it names cannot be read.
     pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
         let asked = path.unwrap_or_else(|| Path::new("tidemill.toml"));
         let text = match std::fs::read_to_string(asked) {
@@ -257,8 +276,38 @@ impl Config {
             Err(source) => return Err(ConfigError::Read { path: asked.to_owned(), source }),
         };
         let failed = |source| ConfigError::Parse { path: asked.to_owned(), source: Box::new(source) };
-        Ok(Self { is_complete: true, ..toml::from_str(&text).map_err(failed)? })
+        let mut config = Self { is_complete: true, ..toml::from_str(&text).map_err(failed)? };
+        config.count_from(asked.parent().unwrap_or(Path::new("")));
+        if let Some(rules) = &config.rules
+            && let Err(source) = std::fs::File::open(rules)
+        {
+            let names_rules = |line: &str| {
+                line.trim_start().strip_prefix("rules").is_some_and(|rest| rest.trim_start().starts_with('='))
+            };
+            let line = text.lines().position(names_rules).map(|line| line + 1);
+            return Err(ConfigError::Rules { path: rules.clone(), config: asked.to_owned(), line, source });
+        }
+        Ok(config)
     }
+
+    /// Makes relative paths count from a folder.
+    fn count_from(&mut self, folder: &Path) {
+        if let Some(rules) = &mut self.rules {
+            *rules = folder.join(&rules);
+        }
+        for source in &mut self.sources {
+            let (kind, path) = match source.path.strip_prefix("dir:") {
+                Some(path) => ("dir:", path),
+                None => ("", source.path.as_str()),
+            };
+            source.path = format!("{kind}{}", at(folder, path));
+        }
+    }
+}
+
+/// Returns a path that counts from a folder; the folder's own bytes are kept as far as text can hold them.
+fn at(folder: &Path, path: &str) -> String {
+    if folder.as_os_str().is_empty() { path.to_owned() } else { folder.join(path).to_string_lossy().into_owned() }
 }
 
 #[cfg(test)]
@@ -310,6 +359,32 @@ mod tests {
             let error = every(&format!("[retention]\nevery = \"{wrong}\"")).unwrap_err().to_string();
             assert!(error.contains("is no length of time") && error.contains("6h"), "{wrong}: {error}");
         }
+    }
+
+    #[test]
+    fn relative_paths_count_from_the_folder_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("conf/t.toml");
+        std::fs::create_dir(folder.path().join("conf")).unwrap();
+        let text = "pool = 1\nrules = \"r.toml\"\n[[source]]\npath = \"../ok\"\n[[source]]\npath = \"dir:docs\"\n[[source]]\npath = \"/abs\"\n";
+        std::fs::write(&file, text).unwrap();
+        let error = Config::load(Some(&file)).unwrap_err().to_string();
+        let rules = folder.path().join("conf/r.toml");
+        assert_eq!(
+            error,
+            format!(
+                "cannot read the rules {}, which {}, line 2 names; give a file that is there, or leave `rules` out",
+                rules.display(),
+                file.display()
+            )
+        );
+        std::fs::write(&rules, "").unwrap();
+        let config = Config::load(Some(&file)).unwrap();
+        assert_eq!(config.rules.as_deref(), Some(rules.as_path()));
+        let conf = folder.path().join("conf");
+        let paths: Vec<&str> = config.sources.iter().map(|source| source.path.as_str()).collect();
+        let expected = [format!("{}/../ok", conf.display()), format!("dir:{}/docs", conf.display()), "/abs".to_owned()];
+        assert_eq!(paths, expected);
     }
 
     #[test]
