@@ -6,7 +6,7 @@
 use super::output::{count, json_line, line, short, text_line};
 use super::search::{hits_from_one, number_from_one};
 use super::snapshots::changes;
-use super::{Global, Outcome};
+use super::{Global, Outcome, Place};
 use crate::search::{Bisection, Mode, Request, Searcher, bisect, show_time};
 use crate::serve::wire::{BisectAnswer, BisectChange, BisectStepLine, DiffLine, non_empty};
 use anyhow::Result;
@@ -34,9 +34,8 @@ pub(super) struct BisectArgs {
     /// Which index answers.
     #[arg(long, value_enum, default_value_t = Mode::Hybrid)]
     mode: Mode,
-    /// Only this source.
-    #[arg(long, value_name = "NAME")]
-    source: Option<String>,
+    #[command(flatten)]
+    place: Place,
     /// At most so many hits of one document.
     #[arg(long = "per-doc", default_value_t = 2, value_name = "M", value_parser = number_from_one())]
     per_document: usize,
@@ -48,7 +47,8 @@ pub(super) fn run(global: &Global, args: &BisectArgs) -> Result<Outcome> {
     let request = Request {
         mode: args.mode,
         k: args.k,
-        source: args.source.clone(),
+        source: args.place.source.clone(),
+        view: args.place.view.clone(),
         per_document: args.per_document,
         // Whether a hit fell out must not depend on which vectors were looked at.
         exact: true,
@@ -60,7 +60,14 @@ pub(super) fn run(global: &Global, args: &BisectArgs) -> Result<Outcome> {
     let found = bisect(&searcher, &request, &path, &args.good, &args.bad, &mut |step| {
         number += 1;
         let told = if global.json {
-            json_line(&BisectStepLine { step: number, commit: step.at.commit.to_string(), rank: step.rank })
+            let (source, view) = (step.at.source_name.clone(), step.at.view.clone());
+            json_line(&BisectStepLine {
+                step: number,
+                source,
+                view,
+                commit: step.at.commit.to_string(),
+                rank: step.rank,
+            })
         } else {
             let rank = step.rank.map_or_else(|| "not among them".to_owned(), |rank| format!("rank {rank}"));
             line(format!("{number:>3}. {}  {rank}", short(&step.at.commit)))
@@ -100,8 +107,8 @@ fn show(global: &Global, searcher: &Searcher, path: &DocumentPath, found: &Bisec
             count(found.snapshots, "snapshot", "snapshots")
         ))?;
     }
-    let came = changes(searcher, &delta.inserted, "+")?;
-    let went = changes(searcher, &delta.retracted, "-")?;
+    let came = changes(searcher, to, &delta.inserted, "+")?;
+    let went = changes(searcher, to, &delta.retracted, "-")?;
     let own = path.display();
     let mut lines: Vec<BisectChange> = went
         .into_iter()
@@ -112,6 +119,8 @@ fn show(global: &Global, searcher: &Searcher, path: &DocumentPath, found: &Bisec
     for hit in found.overtook(path) {
         let is_new = came.iter().any(|change| change.path.path == hit.path.display() && change.text == hit.text);
         let change = DiffLine {
+            source: to.source_name.clone(),
+            view: to.view.clone(),
             op: if is_new { "+" } else { "=" },
             path: (&hit.path).into(),
             kind: hit.kind.as_str(),

@@ -2,9 +2,8 @@
 //!
 //! In: a revision and a folder. Out: the folder, or the snapshot in a store; one line that says which.
 
-use super::Global;
 use super::output::{bytes, json_line, line, short};
-use super::snapshots::select;
+use super::{Global, Place};
 use crate::embedders::StaticModel;
 use crate::engine::{Imported, import as publish, load_rules};
 use crate::index::copy::{self, Exported};
@@ -15,9 +14,9 @@ use dataflows::embed::Embedder;
 use std::path::Path;
 
 /// Runs `snapshots export`.
-pub(super) fn export(global: &Global, searcher: &Searcher, rev: &str, folder: &Path) -> Result<()> {
+pub(super) fn export(global: &Global, searcher: &Searcher, rev: &str, folder: &Path, place: &Place) -> Result<()> {
     let rules = load_rules(global.config()?.rules.as_deref())?;
-    let selected = select(searcher, rev)?;
+    let selected = searcher.revisions().one(searcher.reader(), place.source(), place.view(), rev)?;
     let (reader, revisions) = (searcher.reader(), searcher.revisions());
     let source = revisions.sources().iter().find(|(id, _)| *id == selected.source);
     let (_, source) = source.context("the source of the version is not in the store")?;

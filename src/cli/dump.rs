@@ -3,7 +3,7 @@
 //! In: a revision. Out: one JSON object a line, sorted by source, path and position; no ordinals, which depend on history.
 
 use super::output::json_line;
-use super::{Global, Outcome};
+use super::{Global, Outcome, Place};
 use crate::search::{Searcher, Selected, introduced, placed_entries};
 use crate::serve::wire::{DumpLine, WirePath, non_empty};
 use anyhow::{Context, Result};
@@ -17,18 +17,14 @@ pub(super) struct DumpArgs {
     /// As of a commit, tag, branch, BRANCH~N or time.
     #[arg(long, value_name = "REV")]
     at: Option<String>,
-    /// Only this source.
-    #[arg(long, value_name = "NAME")]
-    source: Option<String>,
-    /// This view instead of the branch that HEAD names.
-    #[arg(long, value_name = "VIEW")]
-    view: Option<String>,
+    #[command(flatten)]
+    place: Place,
 }
 
 /// Runs `dump`.
 pub(super) fn run(global: &Global, args: &DumpArgs) -> Result<Outcome> {
     let searcher = Searcher::open(&global.layout())?;
-    let (source, view, at) = (args.source.as_deref(), args.view.as_deref(), args.at.as_deref());
+    let (source, view, at) = (args.place.source(), args.place.view(), args.at.as_deref());
     let mut selected = searcher.revisions().select(searcher.reader(), source, view, at)?;
     selected.sort_by(|left, right| left.source_name.cmp(&right.source_name));
     for selected in &selected {

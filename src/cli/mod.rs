@@ -80,6 +80,33 @@ impl Global {
     }
 }
 
+/// Which source and view a command reads.
+#[derive(Args, Clone, Debug, Default)]
+struct Place {
+    /// Only this source.
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
+    /// This view instead of the branch that HEAD names.
+    #[arg(long, value_name = "VIEW")]
+    view: Option<String>,
+}
+
+impl Place {
+    fn source(&self) -> Option<&str> {
+        self.source.as_deref()
+    }
+
+    fn view(&self) -> Option<&str> {
+        self.view.as_deref()
+    }
+
+    /// Returns what stands behind a subcommand, else in front of it.
+    fn or(&self, before: &Self) -> Self {
+        let either = |behind: &Option<String>, before: &Option<String>| behind.clone().or_else(|| before.clone());
+        Self { source: either(&self.source, &before.source), view: either(&self.view, &before.view) }
+    }
+}
+
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Keep the indexes in step with the sources.

@@ -38,9 +38,12 @@ pub(super) struct RecordArgs {
     /// The first commit: all of its files are the first epoch.
     #[arg(long, value_name = "REV", required_unless_present = "live")]
     from: Option<String>,
-    /// The last commit.
-    #[arg(long, value_name = "REV", default_value = "HEAD")]
-    to: String,
+    /// The last commit; without it that of the view, or of HEAD.
+    #[arg(long, value_name = "REV")]
+    to: Option<String>,
+    /// The view that the trace moves, instead of the branch that HEAD names.
+    #[arg(long, value_name = "VIEW", conflicts_with = "live")]
+    view: Option<String>,
     /// Track the source as `track` does, and record what arrives, when it arrives, until interrupted.
     #[arg(long, conflicts_with_all = ["from", "to"])]
     live: bool,
@@ -78,7 +81,8 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
     }
     let found = find(global, &args.source, fingerprint)?;
     let source = GitSource::open(&found.path)?;
-    let commits = line_of_commits(&source, args.from.as_deref().unwrap_or("HEAD"), &args.to)?;
+    let to = args.to.as_deref().or(args.view.as_deref()).unwrap_or("HEAD");
+    let commits = line_of_commits(&source, args.from.as_deref().unwrap_or("HEAD"), to)?;
     let known = |commit: &Commit| found.digests.contains_key(&commit.id);
     let from_store = !args.redact && commits.iter().all(known);
     let range = match (commits.first(), commits.last()) {
@@ -95,7 +99,10 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
         redacted: args.redact,
         corpus: [0; 32],
     };
-    let view = source.head_branch()?.unwrap_or_else(|| "HEAD".to_owned());
+    let view = match &args.view {
+        Some(view) => view.clone(),
+        None => source.head_branch()?.unwrap_or_else(|| "HEAD".to_owned()),
+    };
     let (_runtime, stop) = interrupt::listening(1)?;
     let bar = (!global.quiet && !global.json && super::output::is_terminal())
         .then(|| indicatif::ProgressBar::new(commits.len() as u64));

@@ -4,7 +4,7 @@
 
 use super::output::{count, fitted, hint, json_line, line, short, text_line, width};
 use super::reasons::reasons;
-use super::{Global, Outcome};
+use super::{Global, Outcome, Place};
 use crate::search::{Answer, Filter, Hit, MAX_HITS, Mode, Request, Searcher, Selected};
 use crate::serve::wire::{At, SearchAnswer};
 use anyhow::Result;
@@ -21,12 +21,8 @@ const SHOWN_PATHS: usize = 10;
 pub(super) struct SearchArgs {
     /// What to look for; words in double quotes must stand together.
     query: OsString,
-    /// Only this source.
-    #[arg(long, value_name = "NAME")]
-    source: Option<String>,
-    /// This view instead of the branch that HEAD names.
-    #[arg(long, value_name = "VIEW")]
-    view: Option<String>,
+    #[command(flatten)]
+    place: Place,
     /// As of a commit, tag, branch, BRANCH~N or time.
     #[arg(long, value_name = "REV")]
     at: Option<String>,
@@ -70,8 +66,8 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<Outcome> {
         query: args.query.to_string_lossy().into_owned(),
         mode: args.mode,
         k: args.k,
-        source: args.source.clone(),
-        view: args.view.clone(),
+        source: args.place.source.clone(),
+        view: args.place.view.clone(),
         at: args.at.clone(),
         filter: args.filter.as_deref().map(|filter| Filter::parse(&filter.to_string_lossy())).transpose()?,
         per_document: args.per_document,

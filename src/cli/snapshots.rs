@@ -3,7 +3,7 @@
 //! In: revisions. Out: lines, oldest first.
 
 use super::output::{bytes, count, json_line, line, short, text_line};
-use super::{Global, Outcome};
+use super::{Global, Outcome, Place};
 use crate::search::{Revisions, Searcher, Selected};
 use crate::serve::wire::{DiffLine, SnapshotLine, WirePath, non_empty};
 use anyhow::{Context, Result};
@@ -17,16 +17,20 @@ use std::path::PathBuf;
 pub(super) struct SnapshotsArgs {
     #[command(subcommand)]
     command: Option<SnapshotsCommand>,
+    #[command(flatten)]
+    place: Place,
 }
 
 #[derive(Subcommand, Debug)]
 enum SnapshotsCommand {
     /// Every snapshot, oldest first.
-    List,
+    List(Place),
     /// One snapshot, with the work that it took.
     Show {
         /// A commit, tag, branch, BRANCH~N or time.
         rev: String,
+        #[command(flatten)]
+        place: Place,
     },
     /// The entries that came (+) and went (-) from one snapshot to another.
     Diff {
@@ -34,6 +38,8 @@ enum SnapshotsCommand {
         a: String,
         /// To here.
         b: String,
+        #[command(flatten)]
+        place: Place,
     },
     /// Write a copy of one snapshot into a folder, for another machine.
     Export {
@@ -41,6 +47,8 @@ enum SnapshotsCommand {
         rev: String,
         /// A folder that is not there yet.
         folder: PathBuf,
+        #[command(flatten)]
+        place: Place,
     },
     /// Publish a copy that was exported: tracking onwards embeds only what is new.
     Import {
@@ -53,19 +61,23 @@ enum SnapshotsCommand {
     /// Drop the snapshots that the retention of the settings does not keep, and give back what only they held.
     Gc(super::gc::GcArgs),
     /// Check that log, catalogue, results and both indexes fit together; exit status 3 if they do not.
-    Verify,
+    Verify(Place),
 }
 
 /// Runs `snapshots`.
 pub(super) fn run(global: &Global, args: &SnapshotsArgs) -> Result<Outcome> {
     let open = || Searcher::open(&global.layout());
-    match args.command.as_ref().unwrap_or(&SnapshotsCommand::List) {
-        SnapshotsCommand::List => list(global, &open()?)?,
-        SnapshotsCommand::Show { rev } => show(global, &open()?, rev)?,
-        SnapshotsCommand::Diff { a, b } => diff(global, &open()?, a, b)?,
-        SnapshotsCommand::Export { rev, folder } => super::copy::export(global, &open()?, rev, folder)?,
+    let list_all = SnapshotsCommand::List(Place::default());
+    let of = |place: &Place| place.or(&args.place);
+    match args.command.as_ref().unwrap_or(&list_all) {
+        SnapshotsCommand::List(place) => list(global, &open()?, &of(place))?,
+        SnapshotsCommand::Show { rev, place } => show(global, &open()?, rev, &of(place))?,
+        SnapshotsCommand::Diff { a, b, place } => diff(global, &open()?, [a, b], &of(place))?,
+        SnapshotsCommand::Export { rev, folder, place } => {
+            super::copy::export(global, &open()?, rev, folder, &of(place))?
+        }
         // A store that cannot be searched can still be checked, and one that is not there can be filled.
-        SnapshotsCommand::Verify => return super::verify::run(global),
+        SnapshotsCommand::Verify(place) => return super::verify::run(global, &of(place)),
         SnapshotsCommand::Gc(args) => return super::gc::run(global, args),
         SnapshotsCommand::Import { folder, name } => super::copy::import(global, folder, name.as_deref())?,
     }
@@ -90,15 +102,11 @@ fn snapshot_line(archive: &Archive, revisions: &Revisions, version: &Version) ->
     }
 }
 
-fn list(global: &Global, searcher: &Searcher) -> Result<()> {
+fn list(global: &Global, searcher: &Searcher, place: &Place) -> Result<()> {
+    let listed = searcher.revisions().snapshots(searcher.reader(), place.source(), place.view())?;
     let lines: Vec<SnapshotLine> = searcher.reader().with_archive(|archive| {
-        let newest = |version: &&Version| archive.by_commit(version.source, version.commit) == Some(version.id);
-        archive
-            .versions()
-            .iter()
-            .filter(newest)
-            .map(|version| snapshot_line(archive, searcher.revisions(), version))
-            .collect()
+        let versions = listed.iter().filter_map(|version| archive.version(*version));
+        versions.map(|version| snapshot_line(archive, searcher.revisions(), version)).collect()
     });
     for snapshot in &lines {
         if global.json {
@@ -120,14 +128,8 @@ fn list(global: &Global, searcher: &Searcher) -> Result<()> {
     Ok(())
 }
 
-/// Returns the one version that a revision names.
-pub(super) fn select(searcher: &Searcher, rev: &str) -> Result<Selected> {
-    let selected = searcher.revisions().select(searcher.reader(), None, None, Some(rev))?;
-    selected.into_iter().next().with_context(|| format!("no source has `{rev}`"))
-}
-
-fn show(global: &Global, searcher: &Searcher, rev: &str) -> Result<()> {
-    let selected = select(searcher, rev)?;
+fn show(global: &Global, searcher: &Searcher, rev: &str, place: &Place) -> Result<()> {
+    let selected = searcher.revisions().one(searcher.reader(), place.source(), place.view(), rev)?;
     let (snapshot, version) = searcher.reader().with_archive(|archive| {
         let version = archive.version(selected.version).cloned().context("the version is not in the log")?;
         Ok::<_, anyhow::Error>((snapshot_line(archive, searcher.revisions(), &version), version))
@@ -160,11 +162,11 @@ fn show(global: &Global, searcher: &Searcher, rev: &str) -> Result<()> {
     Ok(())
 }
 
-fn diff(global: &Global, searcher: &Searcher, a: &str, b: &str) -> Result<()> {
-    let (from, to) = (select(searcher, a)?, select(searcher, b)?);
+fn diff(global: &Global, searcher: &Searcher, revisions: [&str; 2], place: &Place) -> Result<()> {
+    let [from, to] = searcher.revisions().pair(searcher.reader(), place.source(), place.view(), revisions)?;
     let delta = searcher.reader().with_archive(|archive| archive.diff(from.version, to.version))?;
-    let mut lines = changes(searcher, &delta.retracted, "-")?;
-    lines.extend(changes(searcher, &delta.inserted, "+")?);
+    let mut lines = changes(searcher, &from, &delta.retracted, "-")?;
+    lines.extend(changes(searcher, &to, &delta.inserted, "+")?);
     lines.sort_by(|left, right| {
         (&left.path.path, &left.symbol, right.op).cmp(&(&right.path.path, &right.symbol, left.op))
     });
@@ -180,8 +182,13 @@ fn diff(global: &Global, searcher: &Searcher, a: &str, b: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the lines of entries that came or went.
-pub(super) fn changes(searcher: &Searcher, ordinals: &RoaringBitmap, op: &'static str) -> Result<Vec<DiffLine>> {
+/// Returns the lines of entries that came or went, as entries of a version.
+pub(super) fn changes(
+    searcher: &Searcher,
+    of: &Selected,
+    ordinals: &RoaringBitmap,
+    op: &'static str,
+) -> Result<Vec<DiffLine>> {
     let reader = searcher.reader();
     let records = reader.catalogue().entries_with_cards(ordinals.iter().map(Ordinal::new))?;
     records
@@ -190,7 +197,8 @@ pub(super) fn changes(searcher: &Searcher, ordinals: &RoaringBitmap, op: &'stati
             let entry = record.entry;
             let text = reader.memo().text(entry.text).context("a text is missing from the store")?;
             let symbol = non_empty(&card.symbol);
-            Ok(DiffLine { op, path: WirePath::from(&entry.path), kind: card.kind.as_str(), symbol, text })
+            let (source, view) = (of.source_name.clone(), of.view.clone());
+            Ok(DiffLine { source, view, op, path: WirePath::from(&entry.path), kind: card.kind.as_str(), symbol, text })
         })
         .collect()
 }

@@ -1,11 +1,13 @@
 //! `snapshots verify`: whether the store is what it says.
 //!
 //! In: a store, also beside a running tracker. Out: one line for each finding and a summary; exit status 3 with findings.
+//! Of one source or view, findings in snapshots of others are left out; all of the store is looked at.
 
 use super::output::{json_line, line, short};
-use super::{Global, Outcome};
+use super::{Global, Outcome, Place};
 use crate::embedders::StaticModel;
 use crate::index::audit::{Audit, audit};
+use crate::search::Searcher;
 use crate::serve::wire::{FindingLine, VerifySummary, VerifySummaryLine};
 use anyhow::Result;
 use dataflows::embed::Embedder;
@@ -13,11 +15,22 @@ use snapshots::{Archive, VersionId};
 use std::time::Instant;
 
 /// Runs `snapshots verify`.
-pub(super) fn run(global: &Global) -> Result<Outcome> {
+pub(super) fn run(global: &Global, place: &Place) -> Result<Outcome> {
     let started = Instant::now();
     let (layout, model) = (global.layout(), StaticModel::new());
     let dimensions = u32::try_from(model.dimensions()).unwrap_or(u32::MAX);
-    let audit = audit(&layout, model.fingerprint(), dimensions)?;
+    // A store that cannot be searched can still be checked as a whole.
+    let asked = match (place.source(), place.view()) {
+        (None, None) => None,
+        (source, view) => {
+            let searcher = Searcher::open(&layout)?;
+            Some(searcher.revisions().snapshots(searcher.reader(), source, view)?)
+        }
+    };
+    let mut audit = audit(&layout, model.fingerprint(), dimensions)?;
+    if let Some(asked) = &asked {
+        audit.findings.retain(|finding| finding.version.is_none_or(|version| asked.contains(&version)));
+    }
     let archive = Archive::open_reader(&layout.versions()).ok();
     let commit = |version: VersionId| Some(archive.as_ref()?.version(version)?.commit.to_string());
     for finding in &audit.findings {

@@ -8,6 +8,7 @@
 use super::EngineError;
 use crate::watch::directory::{DirectorySource, DirectoryWatcher, Pace, tree_hash};
 use crate::watch::git::GitSource;
+pub(super) use crate::watch::worktree::WORKTREE_VIEW;
 use crate::watch::worktree::WorktreeWatcher;
 use crate::watch::{Commit, Contents, EventState};
 use dataflows::data::{DocumentPath, FileChange, FileState, View};
@@ -18,8 +19,6 @@ use std::sync::Arc;
 
 /// What the view of a directory is called.
 pub(super) const DIRECTORY_VIEW: &str = ".";
-/// What the view of a work tree is called.
-pub(super) const WORKTREE_VIEW: &str = "worktree";
 
 /// Files that are tracked.
 pub(super) struct DirectoryTracker {

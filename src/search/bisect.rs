@@ -20,12 +20,6 @@ pub enum BisectError {
     /// A search failed.
     #[error(transparent)]
     Search(#[from] SearchError),
-    /// Several sources have a revision.
-    #[error("{rev} is a snapshot of several sources; name one with --source")]
-    SeveralSources {
-        /// The revision.
-        rev: String,
-    },
     /// The answer is not there to begin with.
     #[error("as of {commit}, {path} is not among the first {k}; give a --good at which it is, or a larger -k")]
     NotGood {
@@ -104,37 +98,47 @@ pub fn bisect(
     bad: &str,
     on_step: &mut dyn FnMut(&BisectStep),
 ) -> Result<Bisection, BisectError> {
+    let [good, bad] = searcher.revisions().pair(
+        searcher.reader(),
+        request.source.as_deref(),
+        request.view.as_deref(),
+        [good, bad],
+    )?;
+    let not_on_line = || BisectError::NotOnLine { good: good.commit.to_string(), bad: bad.commit.to_string() };
+    if good.source != bad.source {
+        return Err(not_on_line());
+    }
     let mut searches = 0;
-    let mut search = |rev: &str, source: Option<&str>| -> Result<(Selected, Vec<Hit>, Option<usize>), BisectError> {
-        let source = source.map(str::to_owned).or_else(|| request.source.clone());
-        let Answer { at, hits, .. } =
-            searcher.search(&Request { at: Some(rev.to_owned()), source, ..request.clone() })?;
-        let several = BisectError::SeveralSources { rev: rev.to_owned() };
-        let Ok([at]) = <[Selected; 1]>::try_from(at) else { return Err(several) };
+    let mut search = |at: &Selected| -> Result<(Selected, Vec<Hit>, Option<usize>), BisectError> {
+        let Answer { hits, .. } = searcher.search_in(request, vec![at.clone()])?;
+        let at = at.clone();
         let rank = hits.iter().find(|hit| hit.path == *path).map(|hit| hit.rank);
         searches += 1;
         on_step(&BisectStep { at: at.clone(), rank });
         Ok((at, hits, rank))
     };
-    let (from, from_hits, rank) = search(good, None)?;
+    let (from, from_hits, rank) = search(&good)?;
     if rank.is_none() {
         return Err(BisectError::NotGood { commit: from.commit.to_string(), path: path.clone(), k: request.k });
     }
-    let (to, to_hits, rank) = search(bad, Some(&from.source_name))?;
+    let (to, to_hits, rank) = search(&bad)?;
     if let Some(rank) = rank {
         return Err(BisectError::NotBad { commit: to.commit.to_string(), path: path.clone(), rank });
     }
-    let line = line(searcher, from.source, from.version, to.version)
-        .ok_or_else(|| BisectError::NotOnLine { good: from.commit.to_string(), bad: to.commit.to_string() })?;
-    let source = from.source_name.clone();
+    let line = line(searcher, from.source, from.version, to.version).ok_or_else(not_on_line)?;
     let (mut last_good, mut first_bad) = ((from, from_hits), (to, to_hits));
-    let commits: Vec<String> = searcher.reader().with_archive(|archive| {
-        line.iter().filter_map(|version| Some(archive.version(*version)?.commit.to_string())).collect()
+    let snapshots: Vec<Selected> = searcher.reader().with_archive(|archive| {
+        let select = |version: &VersionId| {
+            let version = archive.version(*version)?;
+            let (version, commit, epoch) = (version.id, version.commit, version.epoch.get());
+            Some(Selected { version, commit, epoch, is_head: false, ..good.clone() })
+        };
+        line.iter().filter_map(select).collect()
     });
-    let mut between = 0..commits.len().saturating_sub(1);
+    let mut between = 0..snapshots.len().saturating_sub(1);
     while between.end - between.start > 1 {
         let middle = between.start + (between.end - between.start) / 2;
-        let (at, hits, rank) = search(&commits[middle], Some(&source))?;
+        let (at, hits, rank) = search(&snapshots[middle])?;
         if rank.is_some() {
             between.start = middle;
             last_good = (at, hits);
@@ -143,12 +147,12 @@ pub fn bisect(
             first_bad = (at, hits);
         }
     }
-    Ok(Bisection { snapshots: commits.len(), searches, last_good, first_bad })
+    Ok(Bisection { snapshots: snapshots.len(), searches, last_good, first_bad })
 }
 
 /// Returns the snapshots from `good` to `bad` along first parents, both included; nothing if `bad` does not lead there.
 fn line(searcher: &Searcher, source: SourceId, good: VersionId, bad: VersionId) -> Option<Vec<VersionId>> {
-    let by_log = searcher.reader().with_archive(|archive| line_of_log(archive, source, good, bad));
+    let by_log = searcher.reader().with_archive(|archive| line_of_log(archive, good, bad));
     by_log.or_else(|| {
         // A commit without a snapshot breaks the log's chain of parents; the repository still has it.
         let (_, record) = searcher.revisions().sources().iter().find(|(id, _)| *id == source)?;
@@ -163,19 +167,21 @@ fn line(searcher: &Searcher, source: SourceId, good: VersionId, bad: VersionId) 
     })
 }
 
-fn line_of_log(archive: &Archive, source: SourceId, good: VersionId, bad: VersionId) -> Option<Vec<VersionId>> {
+fn line_of_log(archive: &Archive, good: VersionId, bad: VersionId) -> Option<Vec<VersionId>> {
     let target = archive.version(good)?.commit;
-    let mut line = vec![bad];
-    let mut at = archive.version(bad)?;
-    while at.commit != target {
-        // Snapshots that were dropped lead on, and are not searched.
-        at = archive.version(archive.last_of_commit(source, at.parent?)?)?;
-        line.push(at.id);
-        // Parents of a damaged log might lead in a circle.
-        if line.len() > archive.versions().len() {
-            return None;
+    let mut line: Vec<VersionId> = Vec::new();
+    let mut reached = false;
+    for version in archive.first_parents(bad) {
+        line.push(version.id);
+        reached = version.commit == target;
+        if reached {
+            break;
         }
     }
+    if !reached {
+        return None;
+    }
+    // Snapshots that were dropped lead on, and are not searched.
     line.retain(|version| !archive.is_dropped(*version));
     line.reverse();
     (line.len() > 1).then_some(line)

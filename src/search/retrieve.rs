@@ -83,6 +83,19 @@ impl Searcher {
             request.view.as_deref(),
             request.at.as_deref(),
         )?;
+        self.answer(request, at, started)
+    }
+
+    /// Answers a request in these versions, whatever it says of source, view and revision.
+    ///
+    /// # Errors
+    /// As [`Self::search`].
+    pub(super) fn search_in(&self, request: &Request, at: Vec<Selected>) -> Result<Answer, SearchError> {
+        request.check()?;
+        self.answer(request, at, Instant::now())
+    }
+
+    fn answer(&self, request: &Request, at: Vec<Selected>, started: Instant) -> Result<Answer, SearchError> {
         let versions: Vec<VersionId> = at.iter().map(|selected| selected.version).collect();
         let view = self.reader.view(&versions)?;
         let roots = self.roots(&at);

@@ -54,6 +54,9 @@ pub struct WorktreeBatch {
     pub unreadable: Vec<(DocumentPath, String)>,
 }
 
+/// What the view of a work tree is called.
+pub const WORKTREE_VIEW: &str = "worktree";
+
 type Files = BTreeMap<DocumentPath, FileState>;
 
 /// Follows one work tree.

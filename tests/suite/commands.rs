@@ -181,7 +181,7 @@ fn snapshots_dump_and_status_have_the_fields_that_scripts_rely_on() {
 
     let diff = program.json(&["snapshots", "diff", "main~1", "main", "--json"]);
     assert!(diff.iter().all(|line| {
-        fields(line, &["op", "path", "kind", "symbol", "text"]);
+        fields(line, &["source", "view", "op", "path", "kind", "symbol", "text"]);
         line["op"] == "+" || line["op"] == "-"
     }));
     let changed: Vec<(&str, &str)> =

@@ -21,6 +21,7 @@ mod receipts;
 mod refusals;
 mod remotes;
 mod retention;
+mod revisions;
 mod shown;
 mod slices;
 mod sources;

@@ -36,6 +36,10 @@ pub struct SnapshotLine {
 /// A line of `snapshots diff`.
 #[derive(Clone, Debug, Serialize)]
 pub struct DiffLine {
+    /// The source's name.
+    pub source: String,
+    /// The view that stands at its version, or was asked about.
+    pub view: Option<String>,
     /// `+` or `-`.
     pub op: &'static str,
     /// Where.
@@ -125,6 +129,10 @@ pub struct StoredBytes {
 pub struct BisectStepLine {
     /// From 1.
     pub step: usize,
+    /// The source's name.
+    pub source: String,
+    /// The view that was asked about, or stands there.
+    pub view: Option<String>,
     /// The snapshot that was searched.
     pub commit: String,
     /// The best rank of the expected document, if it is among the first k.

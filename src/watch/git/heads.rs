@@ -238,7 +238,7 @@ pub(super) fn references(repository: &Repository) -> Result<Vec<(String, Referen
 }
 
 /// Names the view of every ref, so that no two share a name.
-fn view_names<'a>(references: impl Iterator<Item = &'a str> + Clone) -> FxHashMap<&'a str, String> {
+pub(super) fn view_names<'a>(references: impl Iterator<Item = &'a str> + Clone) -> FxHashMap<&'a str, String> {
     let mut shorts: FxHashMap<&str, u32> = FxHashMap::default();
     for reference in references.clone() {
         *shorts.entry(short_name(reference)).or_default() += 1;

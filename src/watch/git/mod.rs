@@ -16,14 +16,16 @@ mod heads;
 mod history;
 mod lfs;
 mod pool;
+mod reach;
 mod refs;
 mod resolve;
 mod tree;
 
 pub use contents::GitContents;
 pub use heads::{Head, HeadState, Heads, RefPattern};
+pub use reach::Reach;
 pub use refs::{RefWatcher, Woken};
-pub use resolve::parse_time;
+pub use resolve::{is_abbreviation, parse_time, split_revision};
 
 pub use super::Commit;
 use git2::{Error, ErrorCode, ObjectType, Oid, Repository, RepositoryOpenFlags};
@@ -141,6 +143,12 @@ pub enum GitError {
         rev: String,
         /// What it could mean, at most ten of them.
         candidates: Vec<String>,
+    },
+    /// A revision is a range, or another set of commits.
+    #[error("{rev:?} names several commits; name one")]
+    SeveralCommits {
+        /// What was asked for.
+        rev: String,
     },
     /// The history ends before the revision.
     #[error("{rev:?} lies before the history's start: {base} has {length} first-parent commits")]

@@ -1,17 +1,24 @@
-//! From what a person types to a commit: hashes, refs, `~N`, and times.
+//! From what a person types to a commit, as `git rev-parse` reads it: hashes, refs, what counts from them, and times.
 //!
 //! In: a revision. Out: one commit id, or an error that names every candidate.
 //!
-//! **Invariant:** an answer is never a guess. A branch and a tag of one name that differ, and a short hash with several
-//! commits, are refused with the candidates; digits alone under seven are a number and no hash.
+//! ```text
+//! name                 a full hash · HEAD and its like · a ref · a short hash · what `git describe` says
+//! name~N               the N-th first parent
+//! name^N name^{…}      a parent, a type, a text of a message          read by libgit2, counted from the name's commit
+//! name@{…} @{…} :/text a place in the reflog, the upstream, a text    read by libgit2
+//! a..b ^a a^! a^@      several commits: refused
+//! ```
 //!
-//! This is git's order (gitrevisions) without its search syntax (`:/text`, `@{…}`), which has no meaning for snapshots:
-//! the full hash, then refs, then the short hash.
+//! **Invariant:** an answer is never a guess. Names come before short hashes, as in git. A branch and a tag of one name that
+//! differ, a short hash with several commits, and a name that is also the abbreviation of another commit's hash (seven digits
+//! and more, as git abbreviates) are refused with the candidates; digits alone under seven are a number and no hash.
 
 use super::heads::{BRANCHES, HEAD, TAGS};
 use super::history::Line;
 use super::{GitError, GitSource, commit_id, find_commit, oid};
 use git2::{ErrorCode, Oid, Repository};
+use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use snapshots::CommitId;
@@ -23,28 +30,64 @@ const MIN_DECIMAL_HASH: usize = 7;
 /// Most candidates that an error lists.
 const MAX_CANDIDATES: usize = 10;
 
-/// Returns the seconds since 1970 that a time names: `2026-11-29T10:00`, with an offset or `Z` behind it or UTC without.
+/// Returns the moment that a time names: `2026-11-29T10:00`, with an offset or `Z` behind it or UTC without.
 ///
 /// ```
 /// use tidemill::watch::git::parse_time;
-/// assert_eq!(parse_time("1970-01-01T01:00"), Some(3600));
-/// assert_eq!(parse_time("1970-01-01T01:00+01:00"), Some(0));
-/// assert_eq!(parse_time("main"), None);
+/// let seconds = |text| parse_time(text).map(|time| time.as_second());
+/// assert_eq!(seconds("1970-01-01T01:00"), Some(3600));
+/// assert_eq!(seconds("1970-01-01T01:00+01:00"), Some(0));
+/// assert_eq!(seconds("main"), None);
 /// ```
 #[must_use]
-pub fn parse_time(text: &str) -> Option<i64> {
+pub fn parse_time(text: &str) -> Option<Timestamp> {
     if !text.contains('-') || !text.starts_with(|first: char| first.is_ascii_digit()) {
         return None;
     }
-    if let Ok(time) = text.parse::<jiff::Timestamp>() {
-        return Some(time.as_second());
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Some(time);
     }
     let time = text.parse::<DateTime>().ok()?;
-    TimeZone::UTC.to_timestamp(time).ok().map(|time| time.as_second())
+    TimeZone::UTC.to_timestamp(time).ok()
+}
+
+/// Digits of a hash that git's own abbreviations have at the least; a shorter one that is a ref's name as well means the ref.
+const ABBREVIATION: usize = 7;
+/// What may follow a name: none of it can stand in the name of a ref (git-check-ref-format).
+const OPERATORS: [&str; 4] = ["^", "~", ":", "@{"];
+
+/// Returns a revision's name, and what counts from it.
+///
+/// ```
+/// use tidemill::watch::git::split_revision;
+/// assert_eq!(split_revision("main~3^2"), ("main", "~3^2"));
+/// assert_eq!(split_revision("a@b@{1}"), ("a@b", "@{1}"));
+/// assert_eq!(split_revision(":/fix"), ("", ":/fix"));
+/// ```
+#[must_use]
+pub fn split_revision(rev: &str) -> (&str, &str) {
+    let at = OPERATORS.iter().filter_map(|operator| rev.find(operator)).min();
+    rev.split_at(at.unwrap_or(rev.len()))
+}
+
+/// Whether a revision is an abbreviation of a hash as git writes them.
+#[must_use]
+pub fn is_abbreviation(rev: &str) -> bool {
+    (ABBREVIATION..=40).contains(&rev.len()) && rev.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+/// Whether a revision names several commits: a range, or a commit with what it leaves out.
+fn names_several(rev: &str) -> bool {
+    let (name, rest) = split_revision(rev);
+    // What stands in braces, and behind a colon, is text or a path.
+    let operators = rest.split(['{', ':']).next().unwrap_or_default();
+    let behind = rest.rsplit('}').next().unwrap_or_default().split(':').next().unwrap_or_default();
+    let is_set = |part: &str| part.contains("..") || ["^!", "^@", "^-"].iter().any(|set| part.contains(set));
+    name.contains("..") || (name.is_empty() && rest.starts_with('^')) || is_set(operators) || is_set(behind)
 }
 
 impl GitSource {
-    /// Returns the commit that `rev` names: a full or short hash, a tag, a branch, `HEAD`, or any of these with `~N`.
+    /// Returns the commit that `rev` names, as `git rev-parse` reads it where that names one commit.
     ///
     /// A branch or tag may be written in full (`refs/heads/X`) or as its view is called (`heads/X`). A time is for
     /// [`parse_time`] and [`Self::first_parent_at`], since it needs a view to count in.
@@ -54,26 +97,75 @@ impl GitSource {
     /// Where nothing or more than one commit answers, and where `~N` passes the start of history.
     pub fn resolve(&self, rev: &str) -> Result<CommitId, GitError> {
         let repository = self.pool.get()?;
-        if let Some(id) = resolve_name(&repository, rev)? {
-            return Ok(id);
-        }
         let unknown = || GitError::NoRevision { rev: rev.to_owned() };
-        let (base, generations) = rev.rsplit_once('~').ok_or_else(unknown)?;
-        let generations: usize = if generations.is_empty() { 1 } else { generations.parse().map_err(|_| unknown())? };
-        let from = match resolve_name(&repository, base)? {
-            Some(id) => id,
-            None => return Err(unknown()),
-        };
-        let mut length = 0;
-        for commit in Line::new(&repository, from) {
-            let commit = commit?;
-            if length == generations {
-                return Ok(commit.id);
-            }
-            length += 1;
+        if names_several(rev) {
+            return Err(GitError::SeveralCommits { rev: rev.to_owned() });
         }
-        Err(GitError::BeforeHistory { rev: rev.to_owned(), base: base.to_owned(), length })
+        match split_revision(rev) {
+            (name, "") => resolve_name(&repository, name)?.ok_or_else(unknown),
+            ("", rest) if rest.starts_with(":/") || rest.starts_with("@{") => {
+                read_expression(&repository, rest).ok_or_else(unknown)
+            }
+            ("", _) => Err(unknown()),
+            // A reflog and an upstream belong to a ref, and not to the commit at which it stands.
+            (name, rest) if rest.starts_with("@{") => {
+                let reference = match refs_called(&repository, name).as_slice() {
+                    [] => return Err(unknown()),
+                    [(reference, _)] => reference.clone(),
+                    several => return Err(ambiguous(name, several)),
+                };
+                read_expression(&repository, &format!("{reference}{rest}")).ok_or_else(unknown)
+            }
+            (name, rest) => {
+                let from = resolve_name(&repository, name)?.ok_or_else(unknown)?;
+                match rest.strip_prefix('~').map(|number| (number.is_empty(), number.parse::<usize>())) {
+                    Some((true, _)) => ancestor(&repository, rev, name, from, 1),
+                    Some((false, Ok(generations))) => ancestor(&repository, rev, name, from, generations),
+                    _ => read_expression(&repository, &format!("{from}{rest}")).ok_or_else(unknown),
+                }
+            }
+        }
     }
+
+    /// Returns the refs that a name may mean, in git's order of precedence, each with the commit at which it stands.
+    ///
+    /// # Errors
+    ///
+    /// Where the repository no longer opens.
+    pub fn refs_called(&self, name: &str) -> Result<Vec<(String, CommitId)>, GitError> {
+        Ok(refs_called(&*self.pool.get()?, name))
+    }
+}
+
+/// Returns the `generations`-th first parent; a shallow clone ends where it ends.
+fn ancestor(
+    repository: &Repository,
+    rev: &str,
+    base: &str,
+    from: CommitId,
+    generations: usize,
+) -> Result<CommitId, GitError> {
+    let mut length = 0;
+    for commit in Line::new(repository, from) {
+        let commit = commit?;
+        if length == generations {
+            return Ok(commit.id);
+        }
+        length += 1;
+    }
+    Err(GitError::BeforeHistory { rev: rev.to_owned(), base: base.to_owned(), length })
+}
+
+/// Returns the commit that libgit2 reads an expression as, or that a tag object leads to which it names.
+fn read_expression(repository: &Repository, expression: &str) -> Option<CommitId> {
+    let object = repository.revparse_single(expression).ok()?;
+    // `REV:path` and `REV^{tree}` name what is no commit.
+    object.peel_to_commit().ok().map(|commit| commit_id(commit.id()))
+}
+
+fn ambiguous(name: &str, several: &[(String, CommitId)]) -> GitError {
+    let candidates = several.iter().take(MAX_CANDIDATES).map(|(name, id)| format!("{name} ({id})")).collect();
+    GitError::AmbiguousRevision { rev: name.to_owned(), candidates }
 }
 
 fn resolve_name(repository: &Repository, name: &str) -> Result<Option<CommitId>, GitError> {
@@ -85,27 +177,49 @@ fn resolve_name(repository: &Repository, name: &str) -> Result<Option<CommitId>,
             Err(_) => return Ok(peel(repository, oid(id))),
         }
     }
-    if name == HEAD {
-        return Ok(target(repository, HEAD));
+    let mut found = refs_called(repository, name);
+    if found.is_empty() {
+        return match described(name) {
+            Some(hash) => short_hash(repository, hash),
+            None => short_hash(repository, name),
+        };
     }
+    if is_abbreviation(name)
+        && let Some(id) = short_hash(repository, name)?
+    {
+        found.push((id.to_string(), id));
+    }
+    let (_, first) = found[0];
+    if found.iter().all(|&(_, other)| other == first) { Ok(Some(first)) } else { Err(ambiguous(name, &found)) }
+}
+
+/// Returns the hash in what `git describe` says: `v1.0-3-gabcdef`.
+fn described(name: &str) -> Option<&str> {
+    let (front, hash) = name.rsplit_once("-g")?;
+    let (tag, number) = front.rsplit_once('-')?;
+    let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    (is_number && !tag.is_empty() && hash.bytes().all(|digit| digit.is_ascii_hexdigit())).then_some(hash)
+}
+
+/// Returns the refs that a name may mean (gitrevisions, `<refname>`), each with the commit at which it stands.
+fn refs_called(repository: &Repository, name: &str) -> Vec<(String, CommitId)> {
+    let is_pseudo = |name: &str| !name.is_empty() && name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_');
+    let name = if name == "@" { HEAD } else { name };
     let mut found: Vec<(String, CommitId)> = Vec::new();
-    for prefix in ["", TAGS, BRANCHES, "refs/remotes/", "refs/"] {
-        if prefix.is_empty() && !name.starts_with("refs/") {
-            continue;
+    for prefix in ["", "refs/", TAGS, BRANCHES, "refs/remotes/"] {
+        // Beside the folders of refs, the git folder holds HEAD, ORIG_HEAD and their like.
+        if !(prefix.is_empty() && !name.starts_with("refs/") && !is_pseudo(name)) {
+            let reference = format!("{prefix}{name}");
+            found.extend(target(repository, &reference).map(|id| (reference, id)));
         }
-        let reference = format!("{prefix}{name}");
-        if let Some(id) = target(repository, &reference) {
-            found.push((reference, id));
+        // A name in full, and HEAD, mean nothing else.
+        if prefix.is_empty() && !found.is_empty() {
+            return found;
         }
     }
-    if let Some(&(_, id)) = found.first() {
-        if found.iter().all(|&(_, other)| other == id) {
-            return Ok(Some(id));
-        }
-        let candidates = found.into_iter().map(|(name, id)| format!("{name} ({id})")).collect();
-        return Err(GitError::AmbiguousRevision { rev: name.to_owned(), candidates });
-    }
-    short_hash(repository, name)
+    let remote = format!("refs/remotes/{name}/HEAD");
+    found.extend(target(repository, &remote).map(|id| (remote, id)));
+    found
 }
 
 /// Returns the commit that a ref stands at, if there is such a ref and it names a commit.

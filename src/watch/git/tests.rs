@@ -177,7 +177,9 @@ fn a_revision_is_one_commit_or_an_error_that_names_the_candidates() {
     for rev in ["v1", "main~1", "HEAD~", "tags/both", "heads/both~1", &format!("{hex}~1")] {
         assert_eq!(resolve(rev), Some(first), "{rev}");
     }
-    for rev in ["", "~", "~1", "nothing", "main~x", "tree", "main~-1", "123456", "12", ":/a", "@{1}", "main\0"] {
+    for rev in
+        ["", "~", "~1", "nothing", "main~x", "tree", "main~-1", "123456", "12", ":/zzz", "main@{9}", "main\0", "HEAD:a"]
+    {
         assert_eq!(resolve(rev), None, "{rev}");
     }
     let error = source.resolve("both").unwrap_err().to_string();
@@ -217,6 +219,92 @@ fn times_are_utc_unless_they_say_otherwise() {
         ("1234567", None),
         ("release-2026-11-29", None),
     ] {
-        assert_eq!(parse_time(text), seconds, "{text}");
+        assert_eq!(parse_time(text).map(|time| time.as_second()), seconds, "{text}");
     }
+}
+
+#[test]
+fn what_git_rev_parse_understands_is_understood_as_git_does() {
+    let repo = Repo::new();
+    repo.commit_file("a", "1");
+    repo.git(&["tag", "-a", "-m", "annotated", "v1"]);
+    repo.git(&["checkout", "-q", "-b", "side"]);
+    repo.commit_file("b", "fix: the sluice");
+    repo.git(&["checkout", "-q", "main"]);
+    repo.commit("mend the wheel");
+    repo.git(&["merge", "-q", "--no-ff", "-m", "merge", "side"]);
+    repo.commit_file("a", "2");
+    repo.git(&["update-ref", "refs/remotes/origin/main", "HEAD~1"]);
+    repo.git(&["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main"]);
+    repo.git(&["config", "remote.origin.url", "nowhere"]);
+    repo.git(&["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"]);
+    repo.git(&["branch", "-q", "--set-upstream-to=origin/main", "main"]);
+    repo.git(&["checkout", "-q", "side"]);
+    repo.git(&["checkout", "-q", "main"]);
+    let source = source(&repo);
+    let described = repo.git(&["describe", "--long", "HEAD"]);
+    let revisions = [
+        "HEAD^",
+        "HEAD~2",
+        "@",
+        "@~1",
+        "@^^",
+        "HEAD^1",
+        "HEAD~1^2",
+        "HEAD~1^2~1",
+        "main^0",
+        "v1^{commit}",
+        "v1^{}",
+        "v1~0",
+        "HEAD@{0}",
+        "HEAD@{1}",
+        "main@{1}",
+        "@{1}",
+        "@{-1}",
+        "main@{upstream}",
+        "@{u}",
+        "main@{now}",
+        "HEAD@{yesterday}",
+        ":/wheel",
+        "main^{/wheel}",
+        "origin",
+        "origin/main",
+        "refs/heads/side",
+        "heads/side~1",
+        &described,
+    ];
+    for rev in revisions {
+        let as_git = repo.git(&["rev-parse", rev]).parse::<CommitId>().unwrap();
+        assert_eq!(source.resolve(rev).ok(), Some(as_git), "{rev}");
+    }
+    for rev in ["main..side", "main...side", "^main", "main^!", "main^@", "main^-", "HEAD@{1}..", "..main"] {
+        let error = source.resolve(rev).unwrap_err();
+        assert!(matches!(error, GitError::SeveralCommits { .. }), "{rev}: {error}");
+    }
+    for rev in ["main:a", "main^{tree}", "main^3", "main~99^2", "@{7}", "nothing@{u}", "v9-1-gabcdef0", "main^{/zzz}"] {
+        let error = source.resolve(rev).unwrap_err();
+        assert!(matches!(error, GitError::NoRevision { .. }), "{rev}: {error}");
+    }
+}
+
+#[test]
+fn a_branch_that_is_called_like_a_hash_is_taken_as_git_does_or_refused() {
+    let repo = Repo::new();
+    let first = repo.commit_file("a", "1");
+    let second = repo.commit_file("a", "2");
+    let (seven, four) = (&first.to_string()[..7], &first.to_string()[..4]);
+    repo.git(&["branch", seven]);
+    repo.git(&["branch", four]);
+    repo.git(&["branch", "2024"]);
+    repo.git(&["tag", "2026-01-02"]);
+    let source = source(&repo);
+    let error = source.resolve(seven).unwrap_err().to_string();
+    assert!(error.contains(&format!("refs/heads/{seven} ({second})")) && error.contains(&first.to_string()), "{error}");
+    assert!(source.resolve(&format!("{seven}~1")).is_err(), "nor is anything counted from it");
+    for rev in [four, "2024", "2026-01-02", &format!("heads/{seven}")] {
+        assert_eq!(source.resolve(rev).ok(), Some(second), "{rev}");
+    }
+    assert_eq!(source.resolve(&first.to_string()).ok(), Some(first));
+    repo.git(&["branch", "-f", seven, &first.to_string()]);
+    assert_eq!(source.resolve(seven).ok(), Some(first), "both mean the same");
 }
