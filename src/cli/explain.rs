@@ -1,121 +1,77 @@
 //! `explain`: how a document got, or did not get, into the index.
 //!
-//! In: a path. Out: its rule, what became of it, its chunks with the commits that brought them.
+//! In: a path. Out: what it was taken for, its rule, what became of it, its chunks with the commits that brought them; a line
+//! or block for each source in which the path may stand.
 
 use super::output::{json_line, line, short};
 use super::search::shorten;
-use super::{Global, Outcome};
-use crate::search::{Searcher, Selected, document_of, introduced, placed_entries};
-use crate::serve::wire::{WirePath, non_empty};
+use super::{Global, Outcome, Place};
+use crate::engine::load_rules;
+use crate::search::{Searcher, explain};
+use crate::serve::wire::ExplanationLine;
 use anyhow::Result;
 use clap::Args;
-use dataflows::data::{Document, DocumentPath, Outcome as DocumentOutcome};
-use dataflows::memo::{Embedded, Memo};
-use dataflows::rules::Rules;
-use serde::Serialize;
-use snapshots::Ordinal;
+use std::ffi::OsString;
 
 #[derive(Args, Debug)]
 pub(super) struct ExplainArgs {
-    /// The document's path inside its source.
-    path: String,
+    /// The document: from its source's root, from the current folder, or absolute.
+    path: OsString,
     /// As of a commit, tag, branch, BRANCH~N or time.
     #[arg(long, value_name = "REV")]
     at: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Explanation {
-    source: String,
-    commit: String,
-    #[serde(flatten)]
-    path: WirePath,
-    content: Option<String>,
-    outcome: &'static str,
-    reason: Option<String>,
-    rule: String,
-    cleaner: String,
-    chunker: String,
-    module: Option<String>,
-    chunks: Vec<ChunkExplanation>,
-}
-
-#[derive(Serialize)]
-struct ChunkExplanation {
-    lines: [u32; 2],
-    symbol: Option<String>,
-    name: Option<String>,
-    vector: &'static str,
-    introduced_in: Option<String>,
+    #[command(flatten)]
+    place: Place,
 }
 
 /// Runs `explain`.
 pub(super) fn run(global: &Global, args: &ExplainArgs) -> Result<Outcome> {
     let searcher = Searcher::open(&global.layout())?;
-    let rules = match global.config()?.rules {
-        Some(path) => Rules::parse(&std::fs::read_to_string(path)?)?,
-        None => Rules::built_in(),
-    };
-    let path = DocumentPath::from(args.path.trim_start_matches("./"));
-    for selected in searcher.revisions().select(searcher.reader(), None, None, args.at.as_deref())? {
-        let explanation = explain(&searcher, &rules, &selected, &path)?;
+    let rules = load_rules(global.config()?.rules.as_deref())?;
+    let folder = std::env::current_dir()?;
+    let revisions = searcher.revisions();
+    let selected = revisions.select(searcher.reader(), args.place.source(), args.place.view(), args.at.as_deref())?;
+    let mut explanations = Vec::new();
+    for selected in &selected {
+        explanations.extend(explain(&searcher, &rules, selected, &args.path, &folder)?);
+    }
+    if explanations.is_empty() {
+        let of = |name: &str| {
+            let (_, record) = revisions.sources().iter().find(|(_, record)| record.name == name)?;
+            Some(format!("{name} ({})", String::from_utf8_lossy(&record.location)))
+        };
+        let sources: Vec<String> = selected.iter().filter_map(|selected| of(&selected.source_name)).collect();
+        anyhow::bail!(
+            "{} lies in no source that was asked: {}; give a path from the root of one",
+            args.path.display(),
+            sources.join(", ")
+        );
+    }
+    // Several sources are asked, and the path is in one of them as a rule.
+    if explanations.iter().any(|explanation| explanation.document.is_some()) {
+        explanations.retain(|explanation| explanation.document.is_some());
+    }
+    for explanation in explanations {
+        let explanation = ExplanationLine::from(explanation);
         if global.json { json_line(&explanation)? } else { show(&explanation)? }
     }
     Ok(Outcome::Done)
 }
 
-fn explain(searcher: &Searcher, rules: &Rules, selected: &Selected, path: &DocumentPath) -> Result<Explanation> {
-    let reader = searcher.reader();
-    let alive = reader.with_archive(|archive| archive.bitmaps(selected.version))?;
-    let document = document_of(reader, &alive.documents, path)?.map(|placed| placed.document);
-    let rule = rules.rule(rules.for_path(path));
-    let (outcome, reason, module) = match document.as_ref().map(|document| &document.outcome) {
-        None => ("absent", Some("no file stands at this path in this version".to_owned()), None),
-        Some(DocumentOutcome::Indexed { module, .. }) => ("indexed", None, non_empty(module)),
-        Some(DocumentOutcome::Skipped(reason)) => ("skipped", Some(reason.as_str().to_owned()), None),
-        Some(DocumentOutcome::Fault { stage, error }) => ("fault", Some(format!("{stage}: {error}")), None),
-    };
-    Ok(Explanation {
-        source: selected.source_name.clone(),
-        commit: selected.commit.to_string(),
-        path: WirePath::from(path),
-        content: document.as_ref().map(|document| document.content.to_string()),
-        outcome,
-        reason,
-        rule: rule.name().to_owned(),
-        cleaner: rule.cleaner().to_owned(),
-        chunker: rule.chunker().to_owned(),
-        module,
-        chunks: document.map(|document| chunks(searcher, selected, &document)).transpose()?.unwrap_or_default(),
-    })
-}
-
-fn chunks(searcher: &Searcher, selected: &Selected, document: &Document) -> Result<Vec<ChunkExplanation>> {
-    let reader = searcher.reader();
-    let placed = placed_entries(reader, document)?;
-    let ordinals = reader.catalogue().entry_ordinals(placed.iter().map(|placed| placed.entry.id()))?;
-    let ordinals: Vec<Ordinal> = ordinals.into_iter().flatten().collect();
-    let introduced = introduced(reader, selected, &ordinals)?;
-    let memo = reader.memo();
-    let explained = placed.iter().zip(introduced).map(|(placed, introduced)| ChunkExplanation {
-        lines: [placed.lines.first, placed.lines.last],
-        symbol: non_empty(&placed.card.symbol),
-        name: non_empty(&placed.card.name),
-        vector: match memo.embedded(placed.entry.embed_id()) {
-            Some(Embedded::Vector(_)) => "present",
-            Some(Embedded::NoVector) => "none: no word that the model knows",
-            Some(Embedded::Fault(_)) | None => "missing",
-        },
-        introduced_in: introduced.map(|introduced| introduced.to_string()),
-    });
-    Ok(explained.collect())
-}
-
-fn show(explanation: &Explanation) -> Result<()> {
-    let Explanation { source, commit, path, outcome, reason, rule, cleaner, chunker, module, chunks, .. } = explanation;
+fn show(explanation: &ExplanationLine) -> Result<()> {
+    let ExplanationLine { source, commit, path, outcome, reason, rule, cleaner, chunker, module, chunks, .. } =
+        explanation;
     line(format!("{} in {source} as of {}: {outcome}", path.path, short(commit)))?;
+    match explanation.taken {
+        "folder" => line("  the path was taken from the current folder")?,
+        "absolute" => line("  the path was taken as absolute")?,
+        _ => {}
+    }
     if let Some(reason) = reason {
         line(format!("  because: {reason}"))?;
+    }
+    for near in &explanation.near {
+        line(format!("  near: {}", near.path))?;
     }
     line(format!("  rule {rule}: cleaned as {cleaner}, cut by {chunker}"))?;
     if let Some(module) = module {

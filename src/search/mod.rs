@@ -11,6 +11,7 @@
 //! the store. The repository is only asked what a name or a time means.
 
 mod bisect;
+mod explain;
 mod filter;
 mod fuse;
 mod hits;
@@ -21,6 +22,7 @@ mod revision;
 mod thin;
 
 pub use bisect::{BisectError, BisectStep, Bisection, bisect};
+pub use explain::{ExplainedChunk, Explanation, Taken, explain};
 pub use filter::{Filter, FilterError, Passing};
 pub use hits::IntroducedIn;
 pub(crate) use hits::introduced;

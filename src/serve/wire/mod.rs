@@ -5,6 +5,7 @@
 //! **Invariant:** a field keeps its name and meaning once released; new ones may come. A path is shown with replacement
 //! characters, and where it is not UTF-8 its bytes stand beside it in base64.
 
+mod explain;
 mod replay;
 mod search;
 mod snapshots;
@@ -12,6 +13,7 @@ mod store;
 mod track;
 mod verify;
 
+pub use explain::ExplanationLine;
 pub use replay::RecordLine;
 pub use search::{At, SearchAnswer};
 pub use snapshots::{

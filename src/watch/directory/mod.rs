@@ -21,6 +21,7 @@ mod scan;
 mod settle;
 mod tree;
 mod watcher;
+mod why;
 
 pub use contents::DirectoryContents;
 pub use scan::Scan;

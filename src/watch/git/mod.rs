@@ -28,10 +28,12 @@ pub use refs::{RefWatcher, Woken};
 pub use resolve::{is_abbreviation, parse_time, split_revision};
 
 pub use super::Commit;
+use dataflows::data::DocumentPath;
 use git2::{Error, ErrorCode, ObjectType, Oid, Repository, RepositoryOpenFlags};
 use pool::Pool;
 use snapshots::CommitId;
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
@@ -216,6 +218,19 @@ impl GitSource {
             Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => Ok(None),
             Err(error) => Err(failed(error)),
         }
+    }
+
+    /// Says why a path that stands in the work tree may be no file of a commit.
+    #[must_use]
+    pub fn why_not(&self, path: &DocumentPath) -> Option<String> {
+        let repository = self.pool.get().ok()?;
+        let path = Path::new(OsStr::from_bytes(path.as_bytes()));
+        let metadata = repository.workdir()?.join(path).symlink_metadata().ok()?;
+        if repository.is_path_ignored(path).unwrap_or(false) {
+            return Some(format!("git ignores it; `git check-ignore -v {}` names the rule", path.display()));
+        }
+        let what = if metadata.is_dir() { "a folder of the work tree" } else { "in the work tree" };
+        Some(format!("it is {what} and in no commit up to this version; commit it, or track with --worktree"))
     }
 
     /// Lends a handle to the watchers beside this module.

@@ -1,0 +1,155 @@
+//! Explaining: how a document got, or did not get, into the index.
+//!
+//! In: a path as it was typed, and a version. Out: the document that it means, its rule, what became of it, its chunks with the
+//! commits that brought them; or why nothing stands there, and what stands near.
+//!
+//! **Invariant:** what is explained is said: the path inside the source, and how what was typed led there.
+
+mod absent;
+mod paths;
+
+pub use paths::Taken;
+
+use super::{IntroducedIn, SearchError, Searcher, Selected, document_of, introduced, placed_entries};
+use crate::store::{SourceKind, SourceRecord};
+use absent::Around;
+use dataflows::data::{Card, Document, DocumentPath, Lines, Outcome};
+use dataflows::memo::{Embedded, Memo};
+use dataflows::rules::Rules;
+use paths::candidates;
+use snapshots::Ordinal;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What is known of a path in one version.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// The version.
+    pub at: Selected,
+    /// The path inside the source that was taken to be meant.
+    pub path: DocumentPath,
+    /// How it was taken.
+    pub taken: Taken,
+    /// The document, if one stands there.
+    pub document: Option<Document>,
+    /// Why none does.
+    pub reason: Option<String>,
+    /// Where it may stand, if none does.
+    pub near: Vec<DocumentPath>,
+    /// The rule of the path: its name, cleaner and chunker.
+    pub rule: [String; 3],
+    /// Its chunks, in the order in which they stand.
+    pub chunks: Vec<ExplainedChunk>,
+}
+
+/// A chunk of the document.
+#[derive(Clone, Debug)]
+pub struct ExplainedChunk {
+    /// Where it stands.
+    pub lines: Lines,
+    /// What it is.
+    pub card: Card,
+    /// Whether it has a vector: `present`, `missing`, or why it has none.
+    pub vector: &'static str,
+    /// The commit that brought it.
+    pub introduced_in: Option<IntroducedIn>,
+}
+
+impl Explanation {
+    /// Returns the word for what became of the path, and why.
+    #[must_use]
+    pub fn outcome(&self) -> (&'static str, Option<String>) {
+        match self.document.as_ref().map(|document| &document.outcome) {
+            None => ("absent", self.reason.clone()),
+            Some(Outcome::Indexed { .. }) => ("indexed", None),
+            Some(Outcome::Skipped(reason)) => ("skipped", Some(reason.as_str().to_owned())),
+            Some(Outcome::Fault { stage, error }) => ("fault", Some(format!("{stage}: {error}"))),
+        }
+    }
+}
+
+/// Explains what `asked`, typed in `folder`, means in a version; nothing where it leads out of the source.
+///
+/// # Errors
+/// Where the store cannot be read.
+pub fn explain(
+    searcher: &Searcher,
+    rules: &Rules,
+    selected: &Selected,
+    asked: &OsStr,
+    folder: &Path,
+) -> Result<Option<Explanation>, SearchError> {
+    let reader = searcher.reader();
+    let source = searcher.revisions().sources().iter().find(|(id, _)| *id == selected.source).map(|(_, record)| record);
+    let repository = source.and_then(|record| searcher.revisions().repository(record));
+    let root = source.and_then(|record| root(record, repository.as_ref().and_then(|git| git.work_tree().ok())));
+    let candidates = candidates(asked, folder, root.as_deref());
+    let Some(first) = candidates.first() else { return Ok(None) };
+    let alive = reader.with_archive(|archive| archive.bitmaps(selected.version))?;
+    let mut found = None;
+    for (taken, path) in &candidates {
+        if let Some(placed) = document_of(reader, &alive.documents, path)? {
+            found = Some((*taken, placed.document));
+            break;
+        }
+    }
+    let (mut reason, mut near) = (None, Vec::new());
+    if found.is_none() {
+        let around = Around::read(reader, &alive.documents)?;
+        let twin = |(taken, path): &(Taken, DocumentPath)| Some((*taken, around.twin(path)?.clone()));
+        found = candidates.iter().find_map(twin);
+        if found.is_none() {
+            let path = &on_disk(&candidates, root.as_deref()).unwrap_or(first).1;
+            reason = source.map(|record| around.reason(path, record, repository.as_ref(), reader.layout().root()));
+            near = around.near(path);
+        }
+    }
+    let (taken, path) = match &found {
+        Some((taken, document)) => (*taken, document.path.clone()),
+        None => on_disk(&candidates, root.as_deref()).unwrap_or(first).clone(),
+    };
+    let rule = rules.rule(rules.for_path(&path));
+    let rule = [rule.name(), rule.cleaner(), rule.chunker()].map(str::to_owned);
+    let document = found.map(|(_, document)| document);
+    let chunks =
+        document.as_ref().map(|document| chunks(searcher, selected, document)).transpose()?.unwrap_or_default();
+    Ok(Some(Explanation { at: selected.clone(), path, taken, document, reason, near, rule, chunks }))
+}
+
+/// Returns the folder that a source's paths count from, if it has one.
+fn root(source: &SourceRecord, work_tree: Option<PathBuf>) -> Option<PathBuf> {
+    match source.kind {
+        SourceKind::Git => work_tree,
+        SourceKind::Directory if !source.location.is_empty() => Some(OsStr::from_bytes(&source.location).into()),
+        SourceKind::Directory | SourceKind::Trace => None,
+    }
+}
+
+/// Returns the candidate at which something stands on disk.
+fn on_disk<'a>(candidates: &'a [(Taken, DocumentPath)], root: Option<&Path>) -> Option<&'a (Taken, DocumentPath)> {
+    let stands = |path: &DocumentPath| {
+        root.is_some_and(|root| root.join(OsStr::from_bytes(path.as_bytes())).symlink_metadata().is_ok())
+    };
+    candidates.iter().find(|(_, path)| stands(path))
+}
+
+fn chunks(searcher: &Searcher, selected: &Selected, document: &Document) -> Result<Vec<ExplainedChunk>, SearchError> {
+    let reader = searcher.reader();
+    let placed = placed_entries(reader, document)?;
+    let ordinals = reader.catalogue().entry_ordinals(placed.iter().map(|placed| placed.entry.id()))?;
+    let ordinals: Vec<Ordinal> = ordinals.into_iter().flatten().collect();
+    let introduced = introduced(reader, selected, &ordinals)?;
+    let memo = reader.memo();
+    let explained = placed.into_iter().zip(introduced).map(|(placed, introduced_in)| ExplainedChunk {
+        lines: placed.lines,
+        vector: match memo.embedded(placed.entry.embed_id()) {
+            Some(Embedded::Vector(_)) => "present",
+            Some(Embedded::NoVector) => "none: no word that the model knows",
+            Some(Embedded::Fault(_)) | None => "missing",
+        },
+        card: placed.card,
+        introduced_in,
+    });
+    Ok(explained.collect())
+}

@@ -1,0 +1,96 @@
+//! The lines of `explain`.
+//!
+//! In: an explanation. Out: its shape.
+
+use super::{WirePath, non_empty};
+use crate::search::{ExplainedChunk, Explanation};
+use dataflows::data::Outcome;
+use serde::Serialize;
+
+/// A line of `explain`.
+#[derive(Debug, Serialize)]
+pub struct ExplanationLine {
+    /// The source's name.
+    pub source: String,
+    /// The view that stands there, or was asked about.
+    pub view: Option<String>,
+    /// The commit.
+    pub commit: String,
+    /// Where, inside the source.
+    #[serde(flatten)]
+    pub path: WirePath,
+    /// How the path was taken: `source`, `folder` or `absolute`.
+    pub taken: &'static str,
+    /// The object that stands there.
+    pub content: Option<String>,
+    /// `indexed`, `skipped`, `fault` or `absent`.
+    pub outcome: &'static str,
+    /// Why it is not indexed.
+    pub reason: Option<String>,
+    /// Where it may stand, if nothing stands there.
+    pub near: Vec<WirePath>,
+    /// The rule that matches the path.
+    pub rule: String,
+    /// What cleans it.
+    pub cleaner: String,
+    /// What cuts it.
+    pub chunker: String,
+    /// What the nearest manifest calls itself.
+    pub module: Option<String>,
+    /// Its chunks.
+    pub chunks: Vec<ChunkLine>,
+}
+
+/// A chunk of a document.
+#[derive(Debug, Serialize)]
+pub struct ChunkLine {
+    /// First and last line.
+    pub lines: [u32; 2],
+    /// The qualified name.
+    pub symbol: Option<String>,
+    /// The declaration or heading path.
+    pub name: Option<String>,
+    /// Whether it has a vector.
+    pub vector: &'static str,
+    /// The commit that brought it.
+    pub introduced_in: Option<String>,
+}
+
+impl From<Explanation> for ExplanationLine {
+    fn from(explanation: Explanation) -> Self {
+        let (outcome, reason) = explanation.outcome();
+        let Explanation { at, path, taken, document, near, rule: [rule, cleaner, chunker], chunks, .. } = explanation;
+        let module = match document.as_ref().map(|document| &document.outcome) {
+            Some(Outcome::Indexed { module, .. }) => non_empty(module),
+            _ => None,
+        };
+        Self {
+            source: at.source_name,
+            view: at.view,
+            commit: at.commit.to_string(),
+            path: WirePath::from(&path),
+            taken: taken.as_str(),
+            content: document.map(|document| document.content.to_string()),
+            outcome,
+            reason,
+            near: near.iter().map(WirePath::from).collect(),
+            rule,
+            cleaner,
+            chunker,
+            module,
+            chunks: chunks.into_iter().map(ChunkLine::from).collect(),
+        }
+    }
+}
+
+impl From<ExplainedChunk> for ChunkLine {
+    fn from(chunk: ExplainedChunk) -> Self {
+        Self {
+            lines: [chunk.lines.first, chunk.lines.last],
+            symbol: non_empty(&chunk.card.symbol),
+            name: non_empty(&chunk.card.name),
+            vector: chunk.vector,
+            introduced_in: chunk.introduced_in.map(|introduced| introduced.to_string()),
+        }
+    }
+}
