@@ -4,7 +4,8 @@
 //!
 //! **Invariant:** a view's name is unique in its repository and follows from the refs alone: the short name; `heads/X`
 //! and `tags/X` where a branch and a tag share it; the full name where even that is taken. A ref that cannot be read
-//! never hides the others.
+//! never hides the others, and a ref is absent only where its absence was seen: libgit2 passes over what it cannot read, so the
+//! folders of the refs are listed here as well.
 //!
 //! A pattern without `refs/` in front sees branches and tags only, so `*` does not track what was fetched into
 //! `refs/remotes`; `refs/remotes/*` does.
@@ -14,6 +15,8 @@ use git2::{ErrorCode, Reference, Repository};
 use globset::{GlobBuilder, GlobMatcher};
 use rustc_hash::{FxHashMap, FxHashSet};
 use snapshots::CommitId;
+use std::io::ErrorKind;
+use std::path::Path;
 
 /// Read errors in a row after which a listing of refs is given up.
 const MAX_ERRORS: usize = 1_000;
@@ -131,15 +134,17 @@ impl GitSource {
     /// Where the refs cannot be listed; a single ref that cannot be read is among [`Heads::broken`].
     pub fn heads(&self, patterns: &[RefPattern]) -> Result<Heads, GitError> {
         let repository = self.pool.get()?;
-        let mut references = references(&repository)?;
+        let Listing { mut references, unreadable } = references(&repository)?;
         references.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-        let views = view_names(references.iter().map(|(name, _)| name.as_str()));
+        let names = references.iter().map(|(name, _)| name).chain(unreadable.iter().map(|(name, _)| name));
+        let views = view_names(names.map(String::as_str));
         let head = head(&repository)?;
         let wants_head = patterns.is_empty() || patterns.iter().any(RefPattern::is_head);
         let wanted = |name: &str| {
             (wants_head && head == HeadState::Branch(name.to_owned())) || patterns.iter().any(|p| p.matches(name))
         };
-        let mut heads = Heads::default();
+        let broken = unreadable.iter().filter(|(name, _)| wanted(name)).cloned().collect();
+        let mut heads = Heads { broken, ..Heads::default() };
         for (name, reference) in references.iter().filter(|(name, _)| wanted(name)) {
             let is_tag = name.starts_with(TAGS);
             match reference.peel_to_commit() {
@@ -154,8 +159,11 @@ impl GitSource {
             }
         }
         if let (true, HeadState::Detached(id)) = (wants_head, head) {
-            let commit = commit_value(&super::find_commit(&repository, id)?);
-            heads.heads.push(Head { view: HEAD.to_owned(), reference: HEAD.to_owned(), commit, is_tag: false });
+            let (view, reference) = (HEAD.to_owned(), HEAD.to_owned());
+            match super::find_commit(&repository, id) {
+                Ok(commit) => heads.heads.push(Head { view, reference, commit: commit_value(&commit), is_tag: false }),
+                Err(error) => heads.broken.push((reference, error.to_string())),
+            }
         }
         Ok(heads)
     }
@@ -177,9 +185,11 @@ impl GitSource {
 
     fn listed(&self, views: &[&str]) -> Result<FxHashSet<String>, GitError> {
         let repository = self.pool.get()?;
-        let references = references(&repository)?;
-        let names = view_names(references.iter().map(|(name, _)| name.as_str()));
-        let mut standing = FxHashSet::default();
+        let Listing { references, unreadable } = references(&repository)?;
+        let all = references.iter().map(|(name, _)| name).chain(unreadable.iter().map(|(name, _)| name));
+        let names = view_names(all.map(String::as_str));
+        let mut standing: FxHashSet<String> =
+            unreadable.iter().map(|(reference, _)| names[reference.as_str()].clone()).collect();
         for (reference, handle) in &references {
             let view = &names[reference.as_str()];
             if !views.contains(&view.as_str()) {
@@ -198,6 +208,15 @@ impl GitSource {
         }
         Ok(standing)
     }
+
+    /// Fails where a part of the repository cannot be seen without which nothing can be said of its refs.
+    ///
+    /// # Errors
+    ///
+    /// Where the repository, its objects, or the folders of its refs are gone or cannot be read.
+    pub fn check(&self) -> Result<(), GitError> {
+        loose(&*self.pool.get()?).map(drop)
+    }
 }
 
 fn head(repository: &Repository) -> Result<HeadState, GitError> {
@@ -211,12 +230,85 @@ fn head(repository: &Repository) -> Result<HeadState, GitError> {
     match head.resolve() {
         Ok(_) => Ok(HeadState::Branch(target)),
         Err(error) if error.code() == ErrorCode::NotFound => Ok(HeadState::Unborn(target)),
-        Err(error) => Err(failed(error)),
+        // It is there and cannot be read, which the listing of refs tells.
+        Err(_) => Ok(HeadState::Branch(target)),
     }
 }
 
-/// Lists every ref with its full name; names that are not UTF-8 are shown with replacement characters.
-pub(super) fn references(repository: &Repository) -> Result<Vec<(String, Reference<'_>)>, GitError> {
+/// Every ref with its full name; names that are not UTF-8 are shown with replacement characters.
+pub(super) struct Listing<'a> {
+    pub(super) references: Vec<(String, Reference<'a>)>,
+    /// Refs that are there and cannot be read, and why.
+    unreadable: Vec<(String, String)>,
+}
+
+/// Lists the refs. A loose one is asked for by its name: where it cannot be read, a listing gives what was packed long ago.
+pub(super) fn references(repository: &Repository) -> Result<Listing<'_>, GitError> {
+    let loose: FxHashSet<String> = loose(repository)?.into_iter().collect();
+    let mut references = listed(repository)?;
+    references.retain(|(name, _)| !loose.contains(name));
+    let mut unreadable = Vec::new();
+    for name in loose {
+        match repository.find_reference(&name) {
+            Ok(reference) => references.push((name, reference)),
+            // Packed or deleted since it was listed, or no name of a ref.
+            Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::InvalidSpec) => {}
+            Err(error) => unreadable.push((name, error.message().to_owned())),
+        }
+    }
+    unreadable.sort_unstable();
+    Ok(Listing { references, unreadable })
+}
+
+/// Returns the names of the files below `refs/`, once all that refs depend on was seen.
+fn loose(repository: &Repository) -> Result<Vec<String>, GitError> {
+    let unseen = |path: &Path| {
+        let path = path.to_owned();
+        move |source| GitError::Unseen { path, source }
+    };
+    let (own, shared) = (repository.path(), repository.commondir());
+    std::fs::metadata(own.join(HEAD)).map_err(unseen(&own.join(HEAD)))?;
+    let objects = shared.join("objects");
+    std::fs::read_dir(&objects).map_err(unseen(&objects))?;
+    let packed = shared.join("packed-refs");
+    match std::fs::File::open(&packed) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(unseen(&packed)(error)),
+        _ => {}
+    }
+    let mut names = Vec::new();
+    let mut folders = vec![(shared.join("refs"), "refs".to_owned())];
+    while let Some((folder, name)) = folders.pop() {
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            // Git removes a folder with its last ref; `refs` itself it never removes.
+            Err(error) if error.kind() == ErrorKind::NotFound && name != "refs" => continue,
+            Err(error) => return Err(unseen(&folder)(error)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(unseen(&folder))?;
+            let Some(part) = entry.file_name().to_str().map(str::to_owned) else { continue };
+            let name = format!("{name}/{part}");
+            let path = entry.path();
+            let is_folder = match entry.file_type().map_err(unseen(&path))? {
+                kind if kind.is_symlink() => match std::fs::metadata(&path) {
+                    Ok(metadata) => metadata.is_dir(),
+                    Err(error) if error.kind() == ErrorKind::NotFound => false,
+                    Err(error) => return Err(unseen(&path)(error)),
+                },
+                kind => kind.is_dir(),
+            };
+            if is_folder {
+                folders.push((path, name));
+            } else if !part.ends_with(".lock") {
+                names.push(name);
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// Lists every ref that libgit2 can read.
+fn listed(repository: &Repository) -> Result<Vec<(String, Reference<'_>)>, GitError> {
     let failed = |source| GitError::Read { what: "the refs".to_owned(), source };
     let mut references = Vec::new();
     let mut errors = 0;

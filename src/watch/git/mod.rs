@@ -11,6 +11,7 @@
 //! tree is an error that names the object. Which commits become epochs is left to the tracker.
 
 mod contents;
+mod expansion;
 mod fetch;
 mod heads;
 mod history;
@@ -102,6 +103,22 @@ pub enum GitError {
         id: CommitId,
         /// Which limit it passes.
         what: &'static str,
+    },
+    /// A folder is larger than any real one.
+    #[error("tree {id} has {bytes} bytes, more than any real folder; what holds it is not indexed")]
+    FolderTooLarge {
+        /// The tree.
+        id: CommitId,
+        /// Its size.
+        bytes: usize,
+    },
+    /// A part of the repository that says which refs there are cannot be seen.
+    #[error("cannot see {path}; what was indexed of the repository stays")]
+    Unseen {
+        /// The part.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
     },
     /// The repository has no work tree.
     #[error("{path} is bare and has no work tree; leave --worktree out")]

@@ -8,17 +8,23 @@
 
 use super::{GitError, open};
 use git2::Repository;
+use rustc_hash::FxHashMap;
+use snapshots::CommitId;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 /// Handles kept for later; more threads than this open one for a moment (about a tenth of a millisecond each).
 const MAX_IDLE: usize = 16;
+/// Refused commits that are remembered; beyond it all are looked at again.
+const MAX_REFUSED: usize = 100_000;
 
 /// The handles of one repository.
 pub(super) struct Pool {
     path: PathBuf,
     idle: Mutex<Vec<Repository>>,
+    /// Commits whose tree is larger than any real one, and why; a commit never changes.
+    refused: Mutex<FxHashMap<CommitId, &'static str>>,
 }
 
 impl Pool {
@@ -26,7 +32,21 @@ impl Pool {
     pub(super) fn new(path: PathBuf, first: Repository) -> Self {
         // A later change of directory must not make a relative path name something else.
         let path = std::path::absolute(&path).unwrap_or(path);
-        Self { path, idle: Mutex::new(vec![first]) }
+        Self { path, idle: Mutex::new(vec![first]), refused: Mutex::default() }
+    }
+
+    /// Returns why a commit was refused, if it was.
+    pub(super) fn refusal(&self, commit: CommitId) -> Option<&'static str> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).get(&commit).copied()
+    }
+
+    /// Remembers that a commit was refused.
+    pub(super) fn refuse(&self, commit: CommitId, what: &'static str) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() >= MAX_REFUSED {
+            refused.clear();
+        }
+        refused.insert(commit, what);
     }
 
     /// Lends a handle.

@@ -39,7 +39,7 @@ impl GitSource {
     /// Where the refs cannot be listed.
     pub fn reach(&self, commit: CommitId, tracked: &[&str]) -> Result<Option<Reach>, GitError> {
         let repository = self.pool.get()?;
-        let references = references(&repository)?;
+        let references = references(&repository)?.references;
         let views = view_names(references.iter().map(|(name, _)| name.as_str()));
         let head = self.head()?;
         let mut starts: Vec<(u8, Reach)> = Vec::new();

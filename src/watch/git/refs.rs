@@ -70,9 +70,8 @@ impl RefWatcher {
                     self.next_poll = Instant::now() + self.poll;
                     self.events.revive();
                     self.events.clear_warning();
-                    if let Err(error) = self.watch() {
-                        tracing::warn!("cannot watch the refs: {error}");
-                    }
+                    // A repository that does not open is reported by the look that follows.
+                    let _ = self.watch();
                 }
                 Woken::Poll
             }

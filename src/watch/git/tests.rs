@@ -72,7 +72,10 @@ fn tags_that_are_no_commits_are_counted_and_broken_refs_hide_nothing() {
     let heads = heads(&source(&repo), &["*"]);
     assert_eq!(heads.heads.iter().map(|head| head.view.as_str()).collect::<Vec<_>>(), ["main", "good"]);
     assert_eq!(heads.skipped_tags, 2);
-    assert_eq!(heads.broken.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["refs/heads/lost"]);
+    assert_eq!(
+        heads.broken.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["refs/heads/garbage", "refs/heads/lost"]
+    );
 }
 
 #[test]

@@ -8,10 +8,14 @@
 //! Git sorts the entries of a tree as if a folder's name ended in `/` (gitformat-tree), which makes a depth-first walk
 //! come out sorted by full path; a file and a folder of one name have different keys, so a file that becomes a folder
 //! is one change at the file's path and one for each file inside. Old and hand-made trees break that order: they are
-//! sorted here first. The walk keeps its own stack, and its depth and size are bounded: ten nested trees of ten equal
-//! entries each name ten thousand million files in a kilobyte.
+//! sorted here first.
+//!
+//! The walk is a stream: it keeps the entries of one folder a level and nothing of what it has passed. Ten nested trees of ten
+//! equal entries each name ten thousand million files in a kilobyte, so a walk that has become long asks first what the tree
+//! expands to ([`expansion`](super::expansion)), and a commit that was refused is refused again without a look.
 
-use super::{GitError, GitSource, commit_id, find_commit, object_error, oid};
+use super::expansion::Limits;
+use super::{GitError, GitSource, commit_id, find_commit};
 use crate::watch::{FileChange, FileMode, FileState};
 use dataflows::data::{ContentId, DocumentPath};
 use git2::Repository;
@@ -20,10 +24,11 @@ use std::cmp::Ordering;
 
 /// Deepest nesting of folders: git's own default for `core.maxTreeDepth` (Documentation/config/core.txt).
 pub(super) const MAX_DEPTH: usize = 2_048;
-/// Most bytes of paths, and a fixed cost an entry, that a walk may meet; some twenty million files of usual names.
-const MAX_WALK_BYTES: u64 = 4 << 30;
-/// What an entry costs beside its path.
-const ENTRY_BYTES: u64 = 64;
+/// Entries that a walk meets before it asks what the trees expand to: a usual commit changes far less, and nobody waits for the
+/// answer.
+const FREE_ENTRIES: u64 = 1 << 16;
+/// Bytes of paths that it meets before it asks.
+const FREE_PATH_BYTES: u64 = 16 << 20;
 
 /// One entry of a tree.
 struct TreeEntry {
@@ -76,14 +81,21 @@ impl GitSource {
         to: CommitId,
         mut emit: impl FnMut(DocumentPath, Option<FileState>, Option<FileState>),
     ) -> Result<(), GitError> {
+        let too_large = |what| GitError::TreeTooLarge { id: to, what };
+        if let Some(what) = self.pool.refusal(to) {
+            return Err(too_large(what));
+        }
         let repository = self.pool.get()?;
         let root = |id| find_commit(&repository, id).map(|commit| commit_id(commit.tree_id()));
         let (before, after) = (from.map(root).transpose()?, root(to)?);
         if before == Some(after) {
             return Ok(());
         }
-        let too_large = |what| GitError::TreeTooLarge { id: to, what };
-        let mut left = MAX_WALK_BYTES;
+        let refuse = |what| {
+            self.pool.refuse(to, what);
+            too_large(what)
+        };
+        let (mut entries, mut path_bytes, mut is_measured) = (0_u64, 0_u64, false);
         let mut path: Vec<u8> = Vec::new();
         let mut levels = vec![level(&repository, before, Some(after), 0)?];
         while let Some(top) = levels.last_mut() {
@@ -93,9 +105,16 @@ impl GitSource {
                 continue;
             };
             path.extend_from_slice(&key);
-            left = left
-                .checked_sub(path.len() as u64 + ENTRY_BYTES)
-                .ok_or_else(|| too_large("holds more files than any repository"))?;
+            entries += 1;
+            path_bytes += path.len() as u64;
+            if !is_measured && (entries > FREE_ENTRIES || path_bytes > FREE_PATH_BYTES) {
+                is_measured = true;
+                for tree in before.into_iter().chain([after]) {
+                    if let Some(what) = Limits::default().passed_by(&repository, tree)? {
+                        return Err(refuse(what));
+                    }
+                }
+            }
             if old == new {
                 continue;
             }
@@ -106,7 +125,7 @@ impl GitSource {
                 }
                 (old, new) => {
                     if levels.len() >= MAX_DEPTH {
-                        return Err(too_large("nests folders deeper than git does"));
+                        return Err(refuse("nests folders deeper than git does"));
                     }
                     levels.push(level(&repository, folder(old), folder(new), path.len())?);
                 }
@@ -160,7 +179,7 @@ fn level(
 
 /// Returns the entries of a tree, strictly ascending by key.
 fn entries(repository: &Repository, id: CommitId) -> Result<Vec<TreeEntry>, GitError> {
-    let tree = repository.find_tree(oid(id)).map_err(|source| object_error("tree", id, source))?;
+    let tree = super::expansion::open(repository, id)?;
     // No git writes or checks out a name that is empty or holds a `/`, and a path is built on neither.
     let named = |entry: &git2::TreeEntry<'_>| !entry.name_bytes().is_empty() && !entry.name_bytes().contains(&b'/');
     let mut entries: Vec<TreeEntry> = tree.iter().filter(named).map(|entry| read_entry(&entry)).collect();

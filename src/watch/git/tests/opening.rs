@@ -119,3 +119,42 @@ fn contents_are_the_blobs_bytes_whole_or_not_at_all() {
         }
     });
 }
+
+#[test]
+fn refs_are_absent_only_where_their_absence_is_seen() {
+    let repo = Repo::new();
+    repo.commit_file("a", "1");
+    repo.git(&["branch", "side/one"]);
+    repo.git(&["pack-refs", "--all"]);
+    repo.commit_file("a", "2");
+    let source = source(&repo);
+    let git = repo.path().join(".git");
+    let all = ["main", "side/one"];
+    let standing = || source.standing(&all).map(|views| views.len());
+    assert_eq!(standing().unwrap(), 2);
+    for part in ["objects", "refs", "HEAD"] {
+        std::fs::rename(git.join(part), git.join("away")).unwrap();
+        assert!(matches!(standing(), Err(GitError::Unseen { .. })), "without {part}");
+        assert!(matches!(source.check(), Err(GitError::Unseen { .. })), "without {part}");
+        std::fs::rename(git.join("away"), git.join(part)).unwrap();
+        assert_eq!(standing().unwrap(), 2);
+    }
+    // A loop of links cannot be looked through, whoever looks.
+    for part in ["packed-refs", "refs/heads"] {
+        std::fs::rename(git.join(part), git.join("away")).unwrap();
+        std::os::unix::fs::symlink(git.join(part), git.join(part)).unwrap();
+        assert!(matches!(standing(), Err(GitError::Unseen { .. })), "without {part}");
+        std::fs::remove_file(git.join(part)).unwrap();
+        std::fs::rename(git.join("away"), git.join(part)).unwrap();
+    }
+    // A ref that holds nonsense is there, and hides no other.
+    let main = std::fs::read(git.join("refs/heads/main")).unwrap();
+    std::fs::write(git.join("refs/heads/main"), "nonsense\n").unwrap();
+    assert_eq!(standing().unwrap(), 2);
+    let heads = heads(&source, &["*"]);
+    assert_eq!(heads.heads.iter().map(|head| head.view.as_str()).collect::<Vec<_>>(), ["side/one"]);
+    assert_eq!(heads.broken.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["refs/heads/main"]);
+    std::fs::write(git.join("refs/heads/main"), main).unwrap();
+    repo.git(&["branch", "-D", "side/one"]);
+    assert_eq!(standing().unwrap(), 1, "what was deleted is gone");
+}

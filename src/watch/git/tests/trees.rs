@@ -233,3 +233,63 @@ fn odd_entries_never_hide_their_siblings() {
     assert!(files.iter().any(|(path, state)| path.as_bytes() == b"z" && state.mode == FileMode::Regular));
     assert!(files.iter().all(|(path, _)| path.as_bytes() != b"a/b"), "no path that a folder could also give");
 }
+
+/// Writes ten-way trees of so many levels over one file, and commits the outermost.
+fn bomb(repository: &Repository, levels: usize, name: &[u8]) -> CommitId {
+    let file = repository.blob(b"x").unwrap();
+    let names: Vec<Vec<u8>> = (b'0'..=b'9').map(|digit| [name, &[digit]].concat()).collect();
+    let level = |mode: &'static str, id: Oid| {
+        let entries: Vec<(&str, &[u8], Oid)> = names.iter().map(|name| (mode, name.as_slice(), id)).collect();
+        raw_tree(repository, &entries)
+    };
+    let tree = (1..levels).fold(level("100644", file), |tree, _| level("40000", tree));
+    commit_tree(repository, tree)
+}
+
+#[test]
+fn a_few_objects_that_name_very_many_paths_are_refused_at_once_and_remembered() {
+    let repo = Repo::new();
+    let repository = Repository::open(repo.path()).unwrap();
+    let source = source(&repo);
+    let [nine, small, wordy, folders] = [
+        bomb(&repository, 9, b"f"),
+        bomb(&repository, 6, b"f"),
+        // Few paths, and gigabytes of them.
+        bomb(&repository, 5, &[b'w'; 4_000]),
+        {
+            let empty = raw_tree(&repository, &[]);
+            let names: Vec<[u8; 1]> = (b'0'..=b'9').map(|digit| [digit]).collect();
+            let level = |id: Oid| {
+                let entries: Vec<(&str, &[u8], Oid)> = names.iter().map(|name| ("40000", &name[..], id)).collect();
+                raw_tree(&repository, &entries)
+            };
+            commit_tree(&repository, (0..9).fold(empty, |tree, _| level(tree)))
+        },
+    ];
+    let ordinary = repo.commit_file("a/b.txt", "words");
+    let started = std::time::Instant::now();
+    for bomb in [nine, small, wordy, folders] {
+        for _ in 0..20 {
+            for error in [source.files(bomb).unwrap_err(), source.diff(Some(ordinary), bomb).unwrap_err()] {
+                assert!(matches!(error, GitError::TreeTooLarge { id, .. } if id == bomb), "{error}");
+            }
+        }
+    }
+    assert!(started.elapsed() < std::time::Duration::from_secs(4), "{:?}", started.elapsed());
+    assert!(source.diff(Some(nine), small).is_err());
+    assert_eq!(source.files(ordinary).unwrap().len(), 1, "the others are read as before");
+}
+
+#[test]
+fn a_tree_of_very_many_files_is_walked() {
+    let repo = Repo::new();
+    let repository = Repository::open(repo.path()).unwrap();
+    let blob = repository.blob(b"x").unwrap();
+    let names: Vec<Vec<u8>> = (0..400).map(|number| format!("name{number:03}").into_bytes()).collect();
+    let files: Vec<(&str, &[u8], Oid)> = names.iter().map(|name| ("100644", name.as_slice(), blob)).collect();
+    let folder = raw_tree(&repository, &files);
+    // The same folder two hundred times, as other systems keep their tags.
+    let folders: Vec<(&str, &[u8], Oid)> = names[..200].iter().map(|name| ("40000", name.as_slice(), folder)).collect();
+    let commit = commit_tree(&repository, raw_tree(&repository, &folders));
+    assert_eq!(source(&repo).files(commit).unwrap().len(), 80_000);
+}
