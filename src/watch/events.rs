@@ -11,6 +11,7 @@
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -25,6 +26,8 @@ pub struct EventState {
     pub last_event: Option<SystemTime>,
     /// How often the watcher's thread died and was started again.
     pub restarts: u32,
+    /// The warning that was logged last and still holds: while it stays the same it is not logged again.
+    logged: Option<String>,
 }
 
 /// What is told of every event that is more than access; an error counts as "anything may have happened".
@@ -84,10 +87,15 @@ impl Events {
         self.watcher.is_some()
     }
 
-    /// Forgets the warning, before all folders are added again.
+    /// Forgets the warning, before all folders are added again; says so if it has not come back since this was last called.
     pub(super) fn clear_warning(&self) {
         if self.watcher.is_some() {
-            self.shared.lock().warning = None;
+            let mut state = self.shared.lock();
+            if state.warning.take().is_none()
+                && let Some(logged) = state.logged.take()
+            {
+                tracing::info!("file events arrive again, after: {logged}");
+            }
         }
     }
 
@@ -125,9 +133,7 @@ impl Events {
         match watcher.watch(folder, mode) {
             Ok(()) => true,
             Err(error) => {
-                if !matches!(error.kind, ErrorKind::PathNotFound) {
-                    self.shared.warn(&error, folder);
-                }
+                self.shared.warn(&error, folder);
                 false
             }
         }
@@ -157,19 +163,39 @@ impl Shared {
 
     /// Keeps the first warning: the ones that follow are its echo.
     fn warn(&self, error: &notify::Error, folder: &Path) {
+        // A folder that is gone is the concern of the look that follows.
+        if is_gone(&error.kind) {
+            return;
+        }
         let cause = match &error.kind {
             ErrorKind::MaxFilesWatch => "the limit fs.inotify.max_user_watches is reached; raise it".to_owned(),
             ErrorKind::Io(error) if error.raw_os_error() == Some(libc::EMFILE) => {
                 "the limit fs.inotify.max_user_instances (or of open files) is reached; raise it".to_owned()
             }
-            _ => error.to_string(),
+            ErrorKind::Io(error) => error.to_string(),
+            ErrorKind::Generic(cause) => cause.clone(),
+            ErrorKind::PathNotFound => "it is not there".to_owned(),
+            ErrorKind::WatchNotFound => "it was not watched".to_owned(),
+            ErrorKind::InvalidConfig(_) => "the system does not take the watcher's settings".to_owned(),
         };
         let warning = format!("cannot watch {}, polling instead: {cause}", folder.display());
         let mut state = self.lock();
         if state.warning.is_none() {
-            tracing::warn!("{warning}");
+            if state.logged.as_ref() != Some(&warning) {
+                tracing::warn!("{warning}");
+                state.logged = Some(warning.clone());
+            }
             state.warning = Some(warning);
         }
+    }
+}
+
+/// Tells whether a folder cannot be watched because it is not there.
+fn is_gone(kind: &ErrorKind) -> bool {
+    match kind {
+        ErrorKind::PathNotFound | ErrorKind::WatchNotFound => true,
+        ErrorKind::Io(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+        _ => false,
     }
 }
 

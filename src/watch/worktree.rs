@@ -14,9 +14,13 @@
 //!
 //! Events only say when to look; which files differ is git's own answer, which knows by size and times what was never
 //! touched. A folder is watched before it is looked at. The index is read and never written.
+//!
+//! Git takes what it cannot read for deleted; here it stays as it was last known, or as HEAD has it, and so does what may be gone
+//! with a disk ([`directory`](super::directory) says when).
 
-use super::directory::{DirectoryContents, DirectoryError, HashError, Hashed, Pace, Readings, STASH_FILE_BYTES};
-use super::directory::{Touches, hash_bytes, hash_file};
+use super::directory::{DirectoryContents, DirectoryError, HashError, Hashed, Looks, Pace, Readings, Scan};
+use super::directory::{STASH_FILE_BYTES, Touches, Weighed, covers, hash_bytes, hash_file, now};
+use super::directory::{unreadable_rules, weigh};
 use super::git::{GitError, GitSource};
 use super::{Commit, EventState, Events, FileChange, FileMode, FileState, changes};
 use dataflows::data::DocumentPath;
@@ -24,7 +28,9 @@ use git2::{Delta, DiffOptions, Repository};
 use snapshots::CommitId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -50,8 +56,10 @@ pub struct WorktreeBatch {
     pub head: Option<Commit>,
     /// Whether the files are exactly those of HEAD.
     pub is_clean: bool,
-    /// Files that cannot be read at present, and why.
+    /// Files and folders that cannot be read at present, and why.
     pub unreadable: Vec<(DocumentPath, String)>,
+    /// A loss that was held back, and is taken over with these changes.
+    pub taken_over: Option<String>,
 }
 
 /// What the view of a work tree is called.
@@ -73,6 +81,12 @@ pub struct WorktreeWatcher {
     files: Files,
     /// HEAD's files, as long as HEAD stays.
     base: Option<(CommitId, Files)>,
+    /// Folders that cannot be listed, or whose ignore file cannot be read, and why; they are tried again at every look.
+    unlisted: BTreeMap<DocumentPath, String>,
+    looks: Looks,
+    accepts: bool,
+    /// Looks in a row that failed, or met something that cannot be read.
+    troubled: u32,
 }
 
 impl WorktreeWatcher {
@@ -120,9 +134,31 @@ impl WorktreeWatcher {
             next_scan: Instant::now(),
             files: known,
             base: None,
+            unlisted: BTreeMap::new(),
+            looks: Looks::default(),
+            accepts: false,
+            troubled: 0,
         };
         watcher.events.watch(&git);
         Ok(watcher)
+    }
+
+    /// Goes on from what earlier looks remembered; `accepts` says that the first one holds nothing back.
+    #[must_use]
+    pub fn with_looks(self, looks: Looks, accepts: bool) -> Self {
+        Self { looks, accepts, ..self }
+    }
+
+    /// Returns what is remembered from look to look.
+    #[must_use]
+    pub fn looks(&self) -> &Looks {
+        &self.looks
+    }
+
+    /// Returns when everything is looked at again, if nothing moves before.
+    #[must_use]
+    pub fn next_look(&self) -> Instant {
+        self.next_scan
     }
 
     /// Returns what reads the contents of files that differ from their blobs.
@@ -148,7 +184,8 @@ impl WorktreeWatcher {
         let touched = self.touches.take();
         let result = self.look(touched.paths());
         if result.is_err() {
-            self.next_scan = Instant::now() + self.pace.poll;
+            self.troubled += 1;
+            self.next_scan = Instant::now() + Pace::retry(self.troubled);
         }
         result
     }
@@ -168,14 +205,21 @@ impl WorktreeWatcher {
     /// Looks, after the folders that came to be are watched: the touched ones, or all where paths are not known.
     fn look(&mut self, touched: Option<BTreeSet<DocumentPath>>) -> Result<WorktreeBatch, WorktreeError> {
         let source = self.source.clone();
+        // A repository that is going away has no HEAD, and all files would be new ones.
+        source.check()?;
         let repository = source.repository()?;
+        let device = self.device()?;
         // A changed ignore file may open a folder that nobody watches.
         let is_ignore_file = |path: &DocumentPath| path.file_name() == b".gitignore";
         let touched = touched.filter(|paths| self.next_scan > Instant::now() && !paths.iter().any(is_ignore_file));
+        for folder in std::mem::take(&mut self.unlisted).into_keys() {
+            self.watch(&repository, relative(&folder));
+        }
+        let is_whole = touched.is_none();
         match touched {
             Some(touched) => {
                 for path in touched {
-                    self.watch(&repository, Path::new(OsStr::from_bytes(path.as_bytes())));
+                    self.watch(&repository, relative(&path));
                 }
             }
             None => {
@@ -184,17 +228,66 @@ impl WorktreeWatcher {
                 self.events.watch(&self.root);
                 self.events.watch(repository.path());
                 self.watch(&repository, Path::new(""));
-                let wait = if self.state().warning.is_some() { self.pace.poll } else { self.pace.reconcile };
-                self.next_scan = Instant::now() + wait;
             }
         }
         let head = self.source.head_commit()?;
         self.refresh_base(head)?;
-        let base = self.base.as_ref().map(|(_, files)| files);
-        let mut files = base.cloned().unwrap_or_default();
+        let (files, mut unreadable) = self.found(&repository, head)?;
+        // The root may have gone meanwhile.
+        self.device()?;
+        let mut found = Scan { files, devices: [(DocumentPath::new(Vec::new()), device)].into(), ..Scan::default() };
+        let accepts = std::mem::take(&mut self.accepts);
+        let second_look = self.pace.second_look;
+        let Weighed { held, taken_over } = weigh(&mut self.looks, &self.files, &found, now(), second_look, accepts);
+        if !held.is_empty() {
+            found.files = self.files.clone();
+        }
+        unreadable.extend(self.unlisted.iter().map(|(path, why)| (path.clone(), why.clone())));
+        self.troubled = match (unreadable.is_empty(), is_whole) {
+            (true, _) => 0,
+            (false, true) => self.troubled + 1,
+            (false, false) => self.troubled.max(1),
+        };
+        if is_whole || self.troubled > 0 || self.looks.doubt.is_some() {
+            let next = Instant::now() + self.pace.next(self.state().warning.is_none(), self.troubled, &self.looks);
+            self.next_scan = if is_whole { next } else { next.min(self.next_scan) };
+        }
+        let is_clean = self.base.as_ref().is_some_and(|(_, base)| *base == found.files);
+        let changes = changes(&self.files, &found.files);
+        for gone in changes.iter().filter(|change| change.after.is_none()) {
+            self.readings.forget(&gone.path);
+        }
+        self.files = found.files;
+        Ok(WorktreeBatch { changes, head, is_clean, unreadable, taken_over })
+    }
+
+    /// Returns the file system of the root, which must be there and can be listed.
+    fn device(&self) -> Result<u64, DirectoryError> {
+        let failed = |source| DirectoryError::Root { path: self.root.clone(), source };
+        let listed = std::fs::read_dir(&self.root).and_then(|_| self.root.metadata());
+        listed.map(|metadata| metadata.dev()).map_err(failed)
+    }
+
+    /// Returns the files as they are, and those that cannot be read, which stay as they were.
+    fn found(
+        &self,
+        repository: &Repository,
+        head: Option<Commit>,
+    ) -> Result<(Files, Vec<(DocumentPath, String)>), WorktreeError> {
+        let is_unlisted = |path: &DocumentPath| self.unlisted.keys().any(|folder| covers(folder, path));
+        let mut files = self.base.as_ref().map(|(_, files)| files.clone()).unwrap_or_default();
         let mut unreadable = Vec::new();
-        for (path, is_unreadable) in differing(&repository, head)? {
+        let keep = |files: &mut Files, path: &DocumentPath| {
+            if let Some(&known) = self.files.get(path) {
+                files.insert(path.clone(), known);
+            }
+        };
+        for (path, is_unreadable) in differing(repository, head)? {
             if self.store.as_ref().is_some_and(|store| relative(&path).starts_with(store)) {
+                continue;
+            }
+            if is_unlisted(&path) {
+                keep(&mut files, &path);
                 continue;
             }
             match self.state_at(&path) {
@@ -203,26 +296,37 @@ impl WorktreeWatcher {
                 }
                 Ok(None) if !is_unreadable => {
                     files.remove(&path);
-                    self.readings.forget(&path);
                 }
                 Ok(None) => {}
                 Err(HashError::Unsettled) => {
                     // A file that is being written keeps its last whole state until the next look.
-                    if let Some(&known) = self.files.get(&path) {
-                        files.insert(path.clone(), known);
-                    }
+                    keep(&mut files, &path);
                     self.touches.touch(Instant::now(), Some(path));
                 }
-                Err(error) => {
+                Err(HashError::TooLarge(bytes)) => {
                     files.remove(&path);
+                    unreadable.push((path, HashError::TooLarge(bytes).to_string()));
+                }
+                Err(error) => {
+                    keep(&mut files, &path);
                     unreadable.push((path, error.to_string()));
                 }
             }
         }
-        let is_clean = self.base.as_ref().is_some_and(|(_, base)| *base == files);
-        let changes = changes(&self.files, &files);
-        self.files = files;
-        Ok(WorktreeBatch { changes, head, is_clean, unreadable })
+        // What git does not list may stand in a folder that it could not list.
+        let missing = self.files.iter().filter(|(path, _)| !files.contains_key(*path));
+        let kept: Vec<_> = missing.filter(|(path, _)| is_unlisted(path) || self.is_unseen(path)).collect();
+        let kept: Files = kept.into_iter().map(|(path, state)| (path.clone(), *state)).collect();
+        files.extend(kept);
+        Ok((files, unreadable))
+    }
+
+    /// Tells whether the system refuses to say what stands at a path.
+    fn is_unseen(&self, path: &DocumentPath) -> bool {
+        match std::fs::symlink_metadata(self.root.join(relative(path))) {
+            Ok(_) => false,
+            Err(error) => !matches!(HashError::from(error), HashError::Gone),
+        }
     }
 
     fn refresh_base(&mut self, head: Option<Commit>) -> Result<(), GitError> {
@@ -281,10 +385,30 @@ impl WorktreeWatcher {
                 continue;
             }
             self.events.watch(&absolute);
-            // What cannot be listed is reported by the look that follows.
-            for entry in std::fs::read_dir(&absolute).into_iter().flatten().flatten() {
-                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    open.push(folder.join(entry.file_name()));
+            let mut unlisted = |why: String| {
+                self.unlisted.insert(DocumentPath::new(folder.as_os_str().as_bytes()), why);
+            };
+            // Git knows nothing of `.ignore`.
+            if let Some((name, error)) = unreadable_rules(&absolute).filter(|(name, _)| *name == ".gitignore") {
+                unlisted(format!("its ignore file {name} cannot be read: {error}"));
+                continue;
+            }
+            let entries = match std::fs::read_dir(&absolute) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
+                        unlisted(error.to_string());
+                    }
+                    continue;
+                }
+            };
+            for entry in entries {
+                match entry {
+                    Ok(entry) if entry.file_type().is_ok_and(|kind| kind.is_dir()) => {
+                        open.push(folder.join(entry.file_name()));
+                    }
+                    Ok(_) => {}
+                    Err(error) => unlisted(error.to_string()),
                 }
             }
         }

@@ -11,6 +11,9 @@
 use super::{DirectoryError, DirectoryOptions, Hidden};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{IncrementalIgnore, WalkBuilder};
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The folder of a repository's own data, and the file of a linked work tree or submodule.
@@ -84,6 +87,26 @@ impl Matcher<'_> {
             && !exclude.matched_path_or_any_parents(path, is_folder).is_ignore()
             && (is_folder || include.is_empty() || include.matched_path_or_any_parents(path, false).is_ignore())
     }
+}
+
+/// Returns the ignore file of a folder that is there and cannot be read, and why; without it nobody knows which files are wanted.
+pub(in crate::watch) fn unreadable_rules(folder: &Path) -> Option<(&'static str, io::Error)> {
+    IGNORE_FILES.into_iter().find_map(|name| {
+        let name = std::str::from_utf8(name).expect("the names of ignore files are ASCII");
+        match read_a_byte(&folder.join(name)) {
+            Ok(()) => None,
+            // None is there, or a folder or a link to nowhere of that name, which the matcher passes over as git does.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => None,
+            Err(error) if [libc::ELOOP, libc::EISDIR].map(Some).contains(&error.raw_os_error()) => None,
+            Err(error) => Some((name, error)),
+        }
+    })
+}
+
+fn read_a_byte(path: &Path) -> io::Result<()> {
+    // A pipe of that name must not block.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() { (&file).read(&mut [0]).map(drop) } else { Ok(()) }
 }
 
 /// Tells whether a file of this name changes what is wanted around it.

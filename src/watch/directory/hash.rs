@@ -90,8 +90,6 @@ impl From<io::Error> for HashError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Gone,
-            // `O_NOFOLLOW` met a link.
-            _ if error.raw_os_error() == Some(libc::ELOOP) => Self::Gone,
             _ => Self::Io(error),
         }
     }
@@ -122,7 +120,14 @@ fn blob_hasher(bytes: u64) -> Sha1 {
 
 fn attempt(path: &Path, keep_bytes: u64) -> Result<Option<Hashed>, HashError> {
     // Without `O_NONBLOCK` a pipe that took the file's place would block for ever.
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
+    let file = match opened {
+        // `O_NOFOLLOW` met a link that took the file's place just now; a loop of links above it is another matter.
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) && path.symlink_metadata().is_ok() => {
+            return Err(HashError::Unsettled);
+        }
+        opened => opened?,
+    };
     let now = SystemTime::now();
     let metadata = file.metadata()?;
     if !metadata.is_file() {

@@ -14,6 +14,7 @@
 //! This file is for systems with inodes (Linux, macOS, BSD).
 
 mod contents;
+mod doubt;
 mod filter;
 mod hash;
 mod readings;
@@ -24,11 +25,15 @@ mod watcher;
 mod why;
 
 pub use contents::DirectoryContents;
+pub use doubt::{Doubt, Looks, Mount};
 pub use scan::Scan;
 pub use tree::tree_hash;
+pub(super) use watcher::now;
 pub use watcher::{Batch, DirectoryWatcher, Pace};
 
+pub(super) use doubt::{Weighed, covers, weigh};
 use filter::Filter;
+pub(super) use filter::unreadable_rules;
 pub(super) use hash::{HashError, Hashed, hash_bytes, hash_file};
 pub(super) use readings::{Readings, STASH_FILE_BYTES};
 pub(super) use settle::Touches;
@@ -43,6 +48,14 @@ pub enum DirectoryError {
     #[error("cannot read the directory {path}; what was indexed of it stays")]
     Root {
         /// The root.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Without the root's ignore file nobody knows which files are wanted.
+    #[error("cannot read the ignore file {path}; what was indexed of the directory stays")]
+    IgnoreFile {
+        /// The ignore file.
         path: PathBuf,
         /// What the system says.
         source: std::io::Error,

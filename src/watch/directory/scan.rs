@@ -5,21 +5,24 @@
 //! **Invariant:** a scan of the whole and a look at one path go through the same walk, so they give the same answer for
 //! the same disk. A folder is announced before it is listed: whoever watches it from then on misses nothing.
 //!
-//! What is not allowed to be read is no file of the state, and is reported; but where the system itself ran out of
-//! something (open files, memory), the scan fails as a whole, so that files are never taken for deleted by mistake.
+//! Absence is what the system says of a name in a folder that can be read (`ENOENT`, `ENOTDIR`). Whatever else keeps a path from
+//! being seen makes it unreadable: it is reported, and what was known at and below it holds. So does a folder whose ignore file
+//! cannot be read. Where the system itself ran out of something (open files, memory), the scan fails as a whole.
 //! Folders whose path is longer than the system takes are among the unreadable.
 
-use super::filter::Matcher;
+use super::filter::{Matcher, unreadable_rules};
 use super::hash::{HashError, Stamp, hash_bytes, hash_file};
 use super::readings::STASH_FILE_BYTES;
 use super::{DirectoryError, DirectorySource};
 use crate::watch::{FileMode, FileState};
 use dataflows::data::{ContentId, DocumentPath};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What a look at the disk found.
@@ -27,8 +30,12 @@ use std::path::{Path, PathBuf};
 pub struct Scan {
     /// Regular files and symbolic links.
     pub files: BTreeMap<DocumentPath, FileState>,
-    /// Files and folders that cannot be read, and why.
+    /// Files and folders that cannot be read, and why: what was known at and below them holds.
     pub unreadable: Vec<(DocumentPath, String)>,
+    /// Files that are seen and larger than any file that is hashed: they are none of the state.
+    pub too_large: Vec<(DocumentPath, String)>,
+    /// The file systems, by number, that the root and the folders below it stand on where another begins.
+    pub devices: BTreeMap<DocumentPath, u64>,
     /// Files that were being written while they were read; they are to be looked at again soon.
     pub unsettled: Vec<DocumentPath>,
 }
@@ -59,22 +66,35 @@ impl DirectorySource {
 
     /// As [`Self::scan`], and calls `on_folder` with every folder right before it is listed.
     pub(super) fn scan_all(&self, on_folder: &mut dyn FnMut(&Path)) -> Result<Scan, DirectoryError> {
-        self.check_root()?;
-        let mut walk = Walk { source: self, matcher: self.filter.matcher(), found: Scan::default() };
-        walk.folders(PathBuf::new(), on_folder)?;
+        let device = self.check_root()?;
+        let mut walk = self.walk();
+        walk.found.devices.insert(DocumentPath::new(Vec::new()), device);
+        walk.folders(PathBuf::new(), device, on_folder)?;
         self.check_root()?;
         Ok(walk.found)
     }
 
-    /// Fails where the root cannot be listed, so that its absence is never taken for an empty directory.
-    pub(super) fn check_root(&self) -> Result<(), DirectoryError> {
+    fn walk(&self) -> Walk<'_> {
+        Walk { source: self, matcher: self.filter.matcher(), found: Scan::default(), ruled: FxHashMap::default() }
+    }
+
+    /// Returns the file system that a folder stands on, if it is there.
+    pub(super) fn device(&self, folder: &DocumentPath) -> Option<u64> {
+        let metadata = absolute(&self.root, folder).symlink_metadata().ok()?;
+        metadata.is_dir().then(|| metadata.dev())
+    }
+
+    /// Fails where the root cannot be listed, so that its absence is never taken for an empty directory; returns the file system
+    /// that it stands on.
+    pub(super) fn check_root(&self) -> Result<u64, DirectoryError> {
         let failed = |source| DirectoryError::Root { path: self.root.clone(), source };
-        std::fs::read_dir(&self.root).map(drop).map_err(failed)
+        let listed = std::fs::read_dir(&self.root).and_then(|_| self.root.metadata());
+        listed.map(|metadata| metadata.dev()).map_err(failed)
     }
 
     /// Starts a run of looks at single paths that share the ignore files as they are now.
     pub(super) fn look(&self) -> Look<'_> {
-        Look(Walk { source: self, matcher: self.filter.matcher(), found: Scan::default() })
+        Look(self.walk())
     }
 }
 
@@ -89,11 +109,16 @@ impl Look<'_> {
         on_folder: &mut dyn FnMut(&Path),
     ) -> Result<(Scan, bool), DirectoryError> {
         let relative = PathBuf::from(OsStr::from_bytes(path.as_bytes()));
+        for folder in relative.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev() {
+            if !self.0.has_rules(folder)? {
+                return Ok((std::mem::take(&mut self.0.found), false));
+            }
+        }
         let is_folder = match self.0.kind_at(&relative)? {
             None => false,
             Some(metadata) if metadata.is_dir() => {
                 if self.0.matcher.wants(&relative, true) {
-                    self.0.folders(relative, on_folder)?;
+                    self.0.folders(relative, metadata.dev(), on_folder)?;
                 }
                 true
             }
@@ -110,6 +135,8 @@ struct Walk<'a> {
     source: &'a DirectorySource,
     matcher: Matcher<'a>,
     found: Scan,
+    /// Whether the ignore files of a folder can be read.
+    ruled: FxHashMap<PathBuf, bool>,
 }
 
 impl Walk<'_> {
@@ -133,12 +160,36 @@ impl Walk<'_> {
         Ok(last)
     }
 
+    /// Tells whether the ignore files of a folder can be read; where they cannot, the folder is unreadable with all below it.
+    fn has_rules(&mut self, folder: &Path) -> Result<bool, DirectoryError> {
+        if let Some(&is_ruled) = self.ruled.get(folder) {
+            return Ok(is_ruled);
+        }
+        let path = self.source.root.join(folder);
+        let unreadable = unreadable_rules(&path);
+        self.ruled.insert(folder.to_owned(), unreadable.is_none());
+        match unreadable {
+            None => Ok(true),
+            Some((name, source)) if folder.as_os_str().is_empty() => {
+                Err(DirectoryError::IgnoreFile { path: path.join(name), source })
+            }
+            Some((name, error)) => {
+                let why = format!("its ignore file {name} cannot be read: {error}");
+                self.found.unreadable.push((DocumentPath::new(folder.as_os_str().as_bytes()), why));
+                Ok(false)
+            }
+        }
+    }
+
     /// Walks a wanted folder and all below it.
-    fn folders(&mut self, start: PathBuf, on_folder: &mut dyn FnMut(&Path)) -> Result<(), DirectoryError> {
-        let mut folders = vec![start];
-        while let Some(folder) = folders.pop() {
+    fn folders(&mut self, start: PathBuf, device: u64, on_folder: &mut dyn FnMut(&Path)) -> Result<(), DirectoryError> {
+        let mut folders = vec![(start, device)];
+        while let Some((folder, device)) = folders.pop() {
             let path = self.source.root.join(&folder);
             on_folder(&path);
+            if !self.has_rules(&folder)? {
+                continue;
+            }
             let entries = match std::fs::read_dir(&path) {
                 Ok(entries) => entries,
                 Err(error) => {
@@ -147,15 +198,26 @@ impl Walk<'_> {
                 }
             };
             for entry in entries {
-                let found = entry.and_then(|entry| Ok((folder.join(entry.file_name()), entry.metadata()?)));
-                match found {
-                    Ok((relative, metadata)) if metadata.is_dir() => {
+                let entry = match entry {
+                    Ok(entry) => entry,
+                    Err(error) => {
+                        self.unreadable(&folder, error)?;
+                        continue;
+                    }
+                };
+                let relative = folder.join(entry.file_name());
+                match entry.metadata() {
+                    Ok(metadata) if metadata.is_dir() => {
                         if self.matcher.wants(&relative, true) {
-                            folders.push(relative);
+                            if metadata.dev() != device {
+                                let path = DocumentPath::new(relative.as_os_str().as_bytes());
+                                self.found.devices.insert(path, metadata.dev());
+                            }
+                            folders.push((relative, metadata.dev()));
                         }
                     }
-                    Ok((relative, metadata)) => self.file(&relative, &metadata, Trust::Stamp)?,
-                    Err(error) => self.unreadable(&folder, error)?,
+                    Ok(metadata) => self.file(&relative, &metadata, Trust::Stamp)?,
+                    Err(error) => self.unreadable(&relative, error)?,
                 }
             }
         }
@@ -192,7 +254,7 @@ impl Walk<'_> {
             Err(HashError::Gone) => {}
             Err(HashError::Unsettled) => self.found.unsettled.push(path),
             Err(HashError::TooLarge(bytes)) => {
-                self.found.unreadable.push((path, format!("{bytes} bytes are more than any file that is hashed")));
+                self.found.too_large.push((path, format!("{bytes} bytes are more than any file that is hashed")));
             }
             Err(HashError::Io(error)) => self.unreadable(relative, error)?,
         }

@@ -1,6 +1,7 @@
 //! What directory sources promise, against the disk and against git's own tree hash.
 
 mod live;
+mod unseen;
 
 use super::*;
 use crate::watch::testing::Repo;

@@ -14,7 +14,10 @@
 //! Each wanted folder is watched by itself, right before it is listed: what is made inside while nobody watched is
 //! found by the listing. Ignored folders cost no watch. Where the kernel has no watch left, the interval between scans
 //! shrinks to that of polling.
+//!
+//! What cannot be read keeps the state that it had, and so does what may be gone with a disk ([`doubt`](super::doubt)).
 
+use super::doubt::{Looks, Weighed, covers, is_loss, weigh};
 use super::filter::is_ignore_file;
 use super::scan::Scan;
 use super::settle::{Touched, Touches};
@@ -24,21 +27,52 @@ use dataflows::data::DocumentPath;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often to look without being told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {
     /// Time between two scans of everything while events arrive.
     pub reconcile: Duration,
-    /// Time between two scans while they do not, and before a scan that failed is tried again.
+    /// Time between two scans while they do not.
     pub poll: Duration,
+    /// How long files that may be gone with a disk are held back.
+    pub second_look: Duration,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { reconcile: Duration::from_secs(180), poll: Duration::from_secs(5) }
+        let (reconcile, poll) = (Duration::from_secs(180), Duration::from_secs(5));
+        Self { reconcile, poll, second_look: Duration::from_secs(60) }
     }
+}
+
+/// Longest time before what could not be read is looked at again.
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
+
+impl Pace {
+    /// Returns how long to wait after so many failures in a row, one at the least.
+    pub(in crate::watch) fn retry(failures: u32) -> Duration {
+        Duration::from_secs(1).saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_RETRY)
+    }
+
+    /// Returns how long to wait for the next look at everything.
+    pub(in crate::watch) fn next(&self, can_watch: bool, troubled: u32, looks: &Looks) -> Duration {
+        let mut wait = if can_watch { self.reconcile } else { self.poll };
+        if troubled > 0 {
+            wait = wait.min(Self::retry(troubled));
+        }
+        if let Some(doubt) = &looks.doubt {
+            let waited = Duration::from_secs(now().saturating_sub(doubt.since).try_into().unwrap_or_default());
+            wait = wait.min(self.second_look.saturating_sub(waited) + Duration::from_secs(1));
+        }
+        wait
+    }
+}
+
+/// Returns the seconds since 1970.
+pub(in crate::watch) fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
 
 /// What one look at the disk gave.
@@ -50,6 +84,8 @@ pub struct Batch {
     pub unreadable: Vec<(DocumentPath, String)>,
     /// Whether the whole directory was looked at.
     pub reconciled: bool,
+    /// A loss that was held back, and is taken over with these changes.
+    pub taken_over: Option<String>,
 }
 
 /// Follows one directory.
@@ -61,6 +97,15 @@ pub struct DirectoryWatcher {
     next_scan: Instant,
     files: BTreeMap<DocumentPath, FileState>,
     unreadable: BTreeMap<DocumentPath, String>,
+    too_large: BTreeMap<DocumentPath, String>,
+    looks: Looks,
+    /// Folders of which nothing is taken over until a second look.
+    held: Vec<DocumentPath>,
+    /// Whether the next look takes over what it would hold back.
+    accepts: bool,
+    taken_over: Option<String>,
+    /// Looks in a row that failed, or met something that cannot be read.
+    troubled: u32,
 }
 
 impl DirectoryWatcher {
@@ -91,7 +136,31 @@ impl DirectoryWatcher {
             next_scan: Instant::now(),
             files: known,
             unreadable: BTreeMap::new(),
+            too_large: BTreeMap::new(),
+            looks: Looks::default(),
+            held: Vec::new(),
+            accepts: false,
+            taken_over: None,
+            troubled: 0,
         }
+    }
+
+    /// Goes on from what earlier looks remembered; `accepts` says that the first one holds nothing back.
+    #[must_use]
+    pub fn with_looks(self, looks: Looks, accepts: bool) -> Self {
+        Self { looks, accepts, ..self }
+    }
+
+    /// Returns what is remembered from look to look.
+    #[must_use]
+    pub fn looks(&self) -> &Looks {
+        &self.looks
+    }
+
+    /// Returns when everything is looked at again, if nothing moves before.
+    #[must_use]
+    pub fn next_look(&self) -> Instant {
+        self.next_scan
     }
 
     /// Waits until a batch is due.
@@ -108,20 +177,25 @@ impl DirectoryWatcher {
     /// # Errors
     ///
     /// Where the root cannot be listed or the system ran out of something. Nothing is forgotten then: the next batch,
-    /// due after [`Pace::poll`], is a scan of everything.
+    /// due after a second and later after each failure, is a scan of everything.
     pub fn collect(&mut self) -> Result<Batch, DirectoryError> {
         let touched = self.touches.take();
         let scan_is_due = self.next_scan <= Instant::now();
-        let (changes, reconciled) = match touched {
-            Touched::Paths(paths) if !scan_is_due && !touches_everything(&paths) => (self.look_at(paths), false),
-            _ => (self.reconcile(), true),
+        let is_partial = !scan_is_due && self.looks.doubt.is_none();
+        let looked = match touched {
+            Touched::Paths(paths) if is_partial && !touches_everything(&paths) => self.look_at(paths),
+            _ => self.reconcile().map(|changes| (changes, true)),
         };
-        let changes = changes.inspect_err(|_| self.next_scan = Instant::now() + self.pace.poll)?;
+        let (changes, reconciled) = looked.inspect_err(|_| {
+            self.troubled += 1;
+            self.next_scan = Instant::now() + Pace::retry(self.troubled);
+        })?;
         for change in changes.iter().filter(|change| change.after.is_none()) {
             self.source.readings.forget(&change.path);
         }
-        let unreadable = self.unreadable.iter().map(|(path, why)| (path.clone(), why.clone())).collect();
-        Ok(Batch { changes, unreadable, reconciled })
+        let unreadable = self.unreadable.iter().chain(&self.too_large);
+        let unreadable = unreadable.map(|(path, why)| (path.clone(), why.clone())).collect();
+        Ok(Batch { changes, unreadable, reconciled, taken_over: self.taken_over.take() })
     }
 
     /// Returns the files as of the last batch.
@@ -140,17 +214,26 @@ impl DirectoryWatcher {
         self.events.revive();
         self.events.clear_warning();
         let events = &mut self.events;
-        let scan = self.source.scan_all(&mut |folder| {
+        let mut scan = self.source.scan_all(&mut |folder| {
             events.watch(folder);
         })?;
-        let wait = if self.state().warning.is_some() { self.pace.poll } else { self.pace.reconcile };
-        self.next_scan = Instant::now() + wait;
+        let accepts = std::mem::take(&mut self.accepts);
+        let Weighed { held, taken_over } =
+            weigh(&mut self.looks, &self.files, &scan, now(), self.pace.second_look, accepts);
+        self.taken_over = taken_over.or(self.taken_over.take());
+        for folder in &held {
+            scan.files.retain(|path, _| !covers(folder, path));
+        }
+        self.held = held;
+        self.troubled = if scan.unreadable.is_empty() { 0 } else { self.troubled + 1 };
+        self.next_scan = Instant::now() + self.pace.next(self.state().warning.is_none(), self.troubled, &self.looks);
         let mut before = BTreeMap::new();
         self.replace(None, scan, &mut before);
         Ok(self.differences(before))
     }
 
-    fn look_at(&mut self, paths: BTreeSet<DocumentPath>) -> Result<Vec<FileChange>, DirectoryError> {
+    /// Looks at single paths, or at everything where what is gone must be weighed; tells which.
+    fn look_at(&mut self, paths: BTreeSet<DocumentPath>) -> Result<(Vec<FileChange>, bool), DirectoryError> {
         let mut found: Vec<(DocumentPath, Scan)> = Vec::new();
         let mut walked: BTreeSet<DocumentPath> = BTreeSet::new();
         let mut look = self.source.look();
@@ -172,11 +255,34 @@ impl DirectoryWatcher {
         // Nothing is taken over before all is read, and all was read while the root was there: else a failure on the
         // way would swallow changes, and a disk that is taken away would look like a deletion.
         self.source.check_root()?;
+        if self.must_be_weighed(&found) {
+            return self.reconcile().map(|changes| (changes, true));
+        }
+        if found.iter().any(|(_, scan)| !scan.unreadable.is_empty()) {
+            self.troubled = self.troubled.max(1);
+            self.next_scan = self.next_scan.min(Instant::now() + Pace::retry(self.troubled));
+        }
         let mut before = BTreeMap::new();
         for (path, scan) in found {
             self.replace(Some(&path), scan, &mut before);
         }
-        Ok(self.differences(before))
+        Ok((self.differences(before), false))
+    }
+
+    /// Tells whether files are gone in a way that a look at everything must weigh: with a file system, or all at once.
+    fn must_be_weighed(&self, found: &[(DocumentPath, Scan)]) -> bool {
+        let seen: BTreeSet<&DocumentPath> = found.iter().flat_map(|(_, scan)| scan.files.keys()).collect();
+        let looked_at = found.iter().flat_map(|(path, _)| at_or_below(&self.files, Some(path)));
+        let gone: BTreeSet<DocumentPath> = looked_at.filter(|path| !seen.contains(path)).collect();
+        let is_mount = |folder: &DocumentPath| self.looks.mounts.iter().any(|known| known.path == folder.as_bytes());
+        let has_moved = || {
+            self.looks
+                .mounts
+                .iter()
+                .any(|known| self.source.device(&DocumentPath::new(known.path.as_slice())) != Some(known.device))
+        };
+        let is_new = || found.iter().any(|(_, scan)| scan.devices.keys().any(|folder| !is_mount(folder)));
+        !gone.is_empty() && (is_loss(self.files.len(), gone.len()) || has_moved() || is_new())
     }
 
     /// Puts what was found at and below a path (or everywhere) in place of what was known there, and notes in `before`
@@ -187,7 +293,7 @@ impl DirectoryWatcher {
         scan: Scan,
         before: &mut BTreeMap<DocumentPath, Option<FileState>>,
     ) {
-        let Scan { mut files, unreadable, unsettled } = scan;
+        let Scan { mut files, unreadable, too_large, unsettled, .. } = scan;
         let now = Instant::now();
         for path in unsettled {
             // A file that is being written keeps its last whole state until the next look.
@@ -196,12 +302,17 @@ impl DirectoryWatcher {
             }
             self.touches.touch(now, Some(path));
         }
-        for path in at_or_below(&self.unreadable, path) {
-            self.unreadable.remove(&path);
+        for (known, new) in [(&mut self.unreadable, unreadable), (&mut self.too_large, too_large)] {
+            for path in at_or_below(known, path) {
+                known.remove(&path);
+            }
+            known.extend(new);
         }
-        self.unreadable.extend(unreadable);
         for gone in at_or_below(&self.files, path) {
-            if !files.contains_key(&gone) {
+            let root = || DocumentPath::new(Vec::new());
+            let is_unseen = || ancestors(&gone).chain([root()]).any(|folder| self.unreadable.contains_key(&folder));
+            let is_held = self.held.iter().any(|folder| covers(folder, &gone));
+            if !files.contains_key(&gone) && !is_held && (self.unreadable.is_empty() || !is_unseen()) {
                 let state = self.files.remove(&gone);
                 before.entry(gone).or_insert(state);
             }

@@ -118,3 +118,31 @@ async fn a_save_is_seen_within_a_second_also_in_a_folder_just_made() {
         }
     }
 }
+
+#[test]
+fn a_repository_or_a_work_tree_that_is_gone_is_an_error_and_all_files_gone_at_once_are_held_back() {
+    let repo = Repo::new();
+    for path in ["a.txt", "b.txt", "c.txt"] {
+        repo.write(path, path);
+    }
+    repo.commit("first");
+    let mut watcher = watcher(&repo);
+    watcher.collect().unwrap();
+    let known = watcher.files().clone();
+    std::fs::rename(repo.path().join(".git/objects"), repo.beside("objects")).unwrap();
+    assert!(watcher.collect().is_err());
+    std::fs::rename(repo.beside("objects"), repo.path().join(".git/objects")).unwrap();
+    std::fs::rename(repo.path(), repo.beside("away")).unwrap();
+    assert!(watcher.collect().is_err());
+    std::fs::rename(repo.beside("away"), repo.path()).unwrap();
+    assert!(watcher.collect().unwrap().changes.is_empty());
+    for path in ["a.txt", "b.txt", "c.txt"] {
+        std::fs::remove_file(repo.path().join(path)).unwrap();
+    }
+    assert!(watcher.collect().unwrap().changes.is_empty());
+    assert_eq!((watcher.files(), watcher.looks().doubt.is_some()), (&known, true));
+    // One that is back is proof that the disk is there.
+    repo.write("a.txt", "a.txt");
+    assert_eq!(watcher.collect().unwrap().changes.len(), 2);
+    assert_eq!(watcher.looks().doubt, None);
+}

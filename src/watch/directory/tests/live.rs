@@ -9,7 +9,11 @@ use tokio::time::timeout;
 /// Far longer than a batch takes; a busy machine is no failure.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// No scan comes to the rescue of a lost event while a test runs.
-const EVENTS_ONLY: Pace = Pace { reconcile: Duration::from_secs(3600), poll: Duration::from_secs(3600) };
+const EVENTS_ONLY: Pace = Pace {
+    reconcile: Duration::from_secs(3600),
+    poll: Duration::from_secs(3600),
+    second_look: Duration::from_secs(3600),
+};
 
 struct Live {
     folder: tempfile::TempDir,
@@ -190,7 +194,7 @@ async fn a_restart_reports_what_changed_meanwhile_and_nothing_else() {
 #[tokio::test]
 async fn a_scan_finds_what_events_lost_and_a_root_that_is_gone_deletes_nothing() {
     let folder = folder(&[("a", "1")]);
-    let pace = Pace { reconcile: Duration::from_millis(150), poll: Duration::from_millis(50) };
+    let pace = Pace { reconcile: Duration::from_millis(150), poll: Duration::from_millis(50), ..Pace::default() };
     let mut watcher = DirectoryWatcher::start(&open(folder.path()), BTreeMap::new(), pace);
     watcher.collect().unwrap();
     let mut scans = 0;
