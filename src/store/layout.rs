@@ -124,6 +124,12 @@ impl Layout {
         self.root.join("tracker.json")
     }
 
+    /// Returns the file in which a tracker keeps on which file systems directories stood.
+    #[must_use]
+    pub fn looks(&self) -> PathBuf {
+        self.root.join("looks.json")
+    }
+
     /// Returns the folder in which readers say what they may still look at.
     #[must_use]
     pub fn leases(&self) -> PathBuf {
@@ -147,6 +153,22 @@ impl Layout {
 pub(super) fn io(attempt: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
     let path = path.to_owned();
     move |source| StoreError::Io { attempt, path, source }
+}
+
+/// Returns the process that writes to a store, if one does: the number that it left in the lock, or nothing where that cannot be read.
+///
+/// It holds the lock shared for a moment; a writer that starts right then tries again by itself.
+#[must_use]
+pub fn writer(layout: &Layout) -> Option<Option<u32>> {
+    let file = File::open(layout.root.join("LOCK")).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            let _ = (&file).take(64).read_to_string(&mut holder);
+            Some(holder.trim().parse().ok())
+        }
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
 }
 
 /// The right to write to a store; given back when dropped.

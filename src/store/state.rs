@@ -22,6 +22,9 @@ pub struct TrackerState {
     pub process: u32,
     /// When, in seconds since 1970.
     pub written: i64,
+    /// When the tracker started, in seconds since 1970.
+    #[serde(default)]
+    pub started: i64,
     /// Sources by name.
     pub sources: BTreeMap<String, SourceState>,
 }
@@ -38,6 +41,53 @@ pub struct SourceState {
     pub broken_refs: u64,
     /// How fetching goes, where that is asked for.
     pub fetch: Option<FetchState>,
+    /// `git` or `directory`.
+    pub kind: String,
+    /// What is wrong with the source as a whole.
+    pub trouble: Option<TroubleState>,
+    /// Heads and commits that are left out.
+    pub left_out: Vec<LeftOutState>,
+    /// Files and folders that cannot be read: what was indexed there stays. The first of them, where there are very many.
+    pub unreadable: Vec<UnreadableState>,
+    /// How many there are.
+    pub unreadable_paths: u64,
+}
+
+/// What is wrong. Times are in seconds since 1970.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TroubleState {
+    /// What was tried, on what, and why it failed.
+    pub what: String,
+    /// Since when.
+    pub since: i64,
+    /// When it is tried again; nothing where only a change of the source can help.
+    pub next_try: Option<i64>,
+}
+
+/// A head or a commit that is left out.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LeftOutState {
+    /// The view, or the ref.
+    pub view: String,
+    /// The commit, if it is one.
+    pub commit: Option<String>,
+    /// What is wrong with it.
+    #[serde(flatten)]
+    pub trouble: TroubleState,
+}
+
+/// A file or folder that cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UnreadableState {
+    /// Its path, in bytes.
+    pub path: Vec<u8>,
+    /// Why.
+    pub why: String,
+    /// Since when, in seconds since 1970.
+    pub since: i64,
 }
 
 /// How well one thing is watched. Times are in seconds since 1970.

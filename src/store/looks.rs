@@ -1,0 +1,73 @@
+//! What was seen of directories when they were last looked at: on which file systems they stood, and what is held back.
+//!
+//! In: a tracker's looks. Out: the same, to the next tracker.
+//!
+//! **Invariant:** losing it costs a second look and nothing else: what a directory held is in the version log. It is replaced as a
+//! whole, and only where something in it changed.
+
+use super::{Layout, StoreError};
+use crate::watch::directory::Looks;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Largest file that is read; an honest one has some hundred bytes a directory.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// The looks of every directory, by the number of its view.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct LookBook(BTreeMap<u32, Looks>);
+
+impl LookBook {
+    /// Returns what the last tracker left, if it can be read.
+    #[must_use]
+    pub fn read(layout: &Layout) -> Self {
+        let path = layout.looks();
+        if std::fs::metadata(&path).map_or(true, |metadata| metadata.len() > MAX_BYTES) {
+            return Self::default();
+        }
+        std::fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    /// Returns what is known of a view.
+    #[must_use]
+    pub fn of(&self, view: u32) -> Looks {
+        self.0.get(&view).cloned().unwrap_or_default()
+    }
+
+    /// Takes over what a look left, and writes it if it is new.
+    ///
+    /// # Errors
+    /// Where the store's folder cannot be written.
+    pub fn put(&mut self, layout: &Layout, view: u32, looks: &Looks) -> Result<(), StoreError> {
+        if self.0.get(&view) == Some(looks) {
+            return Ok(());
+        }
+        self.0.insert(view, looks.clone());
+        let path = layout.looks();
+        let temporary = path.with_extension("new");
+        let failed = |source| StoreError::Io { attempt: "write", path: path.clone(), source };
+        let text = serde_json::to_vec(self).map_err(|error| failed(error.into()))?;
+        std::fs::write(&temporary, text).map_err(failed)?;
+        std::fs::rename(&temporary, &path).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::directory::{Doubt, Mount};
+
+    #[test]
+    fn what_was_seen_is_there_at_the_next_start_and_a_damaged_file_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path());
+        let looks = Looks {
+            mounts: vec![Mount { path: b"disk\xff".to_vec(), device: 7 }],
+            doubt: Some(Doubt { since: 5, what: "all 30 files are gone at once".to_owned() }),
+        };
+        LookBook::read(&layout).put(&layout, 3, &looks).unwrap();
+        assert_eq!((LookBook::read(&layout).of(3), LookBook::read(&layout).of(4)), (looks, Looks::default()));
+        std::fs::write(layout.looks(), b"{").unwrap();
+        assert_eq!(LookBook::read(&layout), LookBook::default());
+    }
+}
