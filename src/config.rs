@@ -56,6 +56,9 @@ pub struct SourceConfig {
     /// in a file that holds for every start.
     #[serde(skip)]
     pub asks_again: bool,
+    /// Whether files that may be gone with a disk are taken for deleted at the first look.
+    #[serde(skip)]
+    pub accepts_loss: bool,
     /// Which of its snapshots are kept, in place of the settings for all sources.
     #[serde(default)]
     pub retention: Option<Retention>,

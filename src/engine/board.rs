@@ -4,13 +4,17 @@
 //!
 //! **Invariant:** a note never waits for the disk; a report that cannot be written is reported and never stops tracking.
 
-use crate::store::{Layout, SourceState, TrackerState};
+use super::slot::{Slot, Source};
+use crate::store::{Layout, SourceState, TrackerState, UnreadableState};
 use crate::watch::EventState;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Shortest time between two reports.
 const PACE: Duration = Duration::from_secs(1);
+
+/// Paths, and commits, of one source that are listed at the most.
+const MAX_LISTED: usize = 100;
 
 /// What is noted so far; clones share it.
 #[derive(Clone)]
@@ -24,7 +28,7 @@ struct Notes {
 
 impl Board {
     pub(super) fn new() -> Self {
-        let state = TrackerState { process: std::process::id(), ..TrackerState::default() };
+        let state = TrackerState { process: std::process::id(), started: now(), ..TrackerState::default() };
         Self(Arc::new(Mutex::new(Notes { state, is_new: false, written: None })))
     }
 
@@ -46,6 +50,43 @@ impl Board {
                 watch.last_reconcile = Some(now());
             }
         });
+    }
+
+    /// Notes what is wrong with the sources, and what is not any more.
+    pub(super) fn note_troubles(&self, slots: &[Slot]) {
+        let mut notes = self.lock();
+        let sources = &mut notes.state.sources;
+        let before = sources.clone();
+        for slot in slots {
+            let state = sources.entry(slot.name.clone()).or_default();
+            (state.trouble, state.unreadable_paths) = (None, 0);
+            state.unreadable.clear();
+            state.left_out.clear();
+        }
+        for slot in slots {
+            let state = sources.entry(slot.name.clone()).or_default();
+            state.kind = if state.kind.is_empty() { slot.kind().to_owned() } else { std::mem::take(&mut state.kind) };
+            let trouble = slot.trouble.as_ref().or(slot.held.as_ref()).map(super::trouble::Trouble::state);
+            state.trouble = state.trouble.take().or(trouble);
+            match &slot.source {
+                Source::Git(git, _) => {
+                    state.skipped_tags = git.skipped_tags as u64;
+                    state.broken_refs = git.omitted.refs() as u64;
+                    state.left_out = git.omitted.all().take(MAX_LISTED).map(super::trouble::LeftOut::state).collect();
+                }
+                Source::Directory(directory, _) => {
+                    let unreadable = directory.unreadable.iter().map(|(path, (why, since))| UnreadableState {
+                        path: path.as_bytes().to_vec(),
+                        why: why.clone(),
+                        since: *since,
+                    });
+                    state.unreadable_paths += directory.unreadable.len() as u64;
+                    state.unreadable.extend(unreadable.take(MAX_LISTED));
+                }
+                Source::Trace(_) | Source::Missing(_) => {}
+            }
+        }
+        notes.is_new |= notes.state.sources != before;
     }
 
     /// Tells whether there is something to report, and a second has passed since the last report.

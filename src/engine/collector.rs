@@ -37,14 +37,36 @@ const PATIENCE_WITH_READERS: Duration = Duration::from_secs(10);
 /// How often requests are looked for.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Commits that lost their snapshots while the tracker ran, and the right to plan: whoever holds it knows that no snapshot goes.
+/// Commits that lost their snapshots while the tracker ran, and the plans that are being fed: while there is one, no snapshot goes.
 #[derive(Clone, Default)]
-pub(super) struct Planning(Arc<Mutex<Vec<(SourceId, CommitId)>>>);
+pub(super) struct Planning(Arc<Mutex<Plans>>);
+
+#[derive(Default)]
+struct Plans {
+    gone: Vec<(SourceId, CommitId)>,
+    open: usize,
+}
+
+/// A plan that is being fed, until it is dropped.
+pub(super) struct Planned(Planning);
 
 impl Planning {
-    /// Begins to plan; waits while versions are being dropped, which takes milliseconds.
-    pub(super) fn begin(&self) -> MutexGuard<'_, Vec<(SourceId, CommitId)>> {
+    /// Begins to plan, and returns the commits that lost their snapshots since a plan last began; waits while versions are being
+    /// dropped, which takes milliseconds.
+    pub(super) fn begin(&self) -> (Planned, Vec<(SourceId, CommitId)>) {
+        let mut plans = self.lock();
+        plans.open += 1;
+        (Planned(self.clone()), std::mem::take(&mut plans.gone))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Plans> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Planned {
+    fn drop(&mut self) {
+        self.0.lock().open -= 1;
     }
 }
 
@@ -253,9 +275,12 @@ impl Collector {
     /// Drops versions, unless a plan is being made or fed; returns the bytes of the log then.
     fn drop(&mut self, writer: &mut IndexWriter, versions: &RoaringBitmap) -> Result<Option<u64>, EngineError> {
         let planning = self.planning.clone();
-        let Ok(mut gone) = planning.0.try_lock() else { return Ok(None) };
+        let Ok(mut plans) = planning.0.try_lock() else { return Ok(None) };
+        if plans.open > 0 {
+            return Ok(None);
+        }
         let Some(dropped) = drop_beside(writer, versions.clone())? else { return Ok(None) };
-        gone.extend(dropped.commits);
+        plans.gone.extend(dropped.commits);
         self.report.dropped = dropped.versions;
         self.report.readers = leases(&self.settings.layout)?.len() as u64;
         Ok(Some(writer.archive().log_bytes()))

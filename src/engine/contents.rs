@@ -59,10 +59,13 @@ impl AllContents {
     }
 }
 
+/// Why a content is missing that no source has, and what to do.
+const NOT_HELD: &str = "fetch it (a shallow or partial clone lacks it), or wait for the next change of its file";
+
 impl Contents for AllContents {
     fn read(&self, content: ContentId, max_bytes: u64) -> Result<Content, ReadError> {
         let sources = self.sources();
-        let mut failure = ReadError::Missing { content, reason: "no source holds it".to_owned() };
+        let mut failure = ReadError::Missing { content, reason: NOT_HELD.to_owned() };
         let mut absent = None;
         for source in &sources {
             match source.read(content, max_bytes) {
@@ -70,6 +73,8 @@ impl Contents for AllContents {
                 Ok(Content::Absent(reason)) => absent = Some(reason),
                 Ok(found) => return Ok(found),
                 Err(watch::ReadError::Changed(_)) => failure = ReadError::Changed { content },
+                // That is what is said already, of each source.
+                Err(watch::ReadError::Missing(_)) => {}
                 Err(error) => failure = ReadError::Missing { content, reason: chain(&error) },
             }
         }

@@ -6,7 +6,8 @@
 //! before it, that of a work tree's is the commit HEAD names; a work tree without changes stands at that commit itself.
 
 use super::EngineError;
-use crate::watch::directory::{DirectorySource, DirectoryWatcher, Pace, tree_hash};
+use super::board::now;
+use crate::watch::directory::{DirectorySource, DirectoryWatcher, Looks, Pace, tree_hash};
 use crate::watch::git::GitSource;
 pub(super) use crate::watch::worktree::WORKTREE_VIEW;
 use crate::watch::worktree::WorktreeWatcher;
@@ -16,6 +17,8 @@ use snapshots::{CommitId, SourceId, ViewId};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// What the view of a directory is called.
 pub(super) const DIRECTORY_VIEW: &str = ".";
@@ -30,6 +33,19 @@ pub(super) struct DirectoryTracker {
     pub(super) at: Option<CommitId>,
     /// The watcher, while it is not followed by a task of its own.
     pub(super) watcher: Option<Watcher>,
+    /// Whether a loss that would be held back is taken over at the first look.
+    pub(super) accepts: bool,
+    /// What cannot be read at present, why, and since when.
+    pub(super) unreadable: BTreeMap<DocumentPath, (String, i64)>,
+}
+
+/// A state that was found, on its way to the graph.
+pub(super) struct Found {
+    pub(super) state: DirectoryState,
+    /// When the look began.
+    pub(super) begun: Instant,
+    /// Lets the task that looks go on once the state is taken.
+    pub(super) _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// Which files are tracked.
@@ -58,6 +74,12 @@ pub(super) struct DirectoryState {
     pub(super) is_clean: bool,
     /// Whether all of the files were looked at.
     pub(super) is_reconciled: bool,
+    /// What the next look, or the next start, must know of this one.
+    pub(super) looks: Looks,
+    /// A loss that was held back, and is taken over with these changes.
+    pub(super) taken_over: Option<String>,
+    /// When all is looked at again, if nothing moves before.
+    pub(super) next: Instant,
 }
 
 impl Watcher {
@@ -66,10 +88,17 @@ impl Watcher {
         files: &Files,
         known: BTreeMap<DocumentPath, FileState>,
         pace: Pace,
+        looks: Looks,
+        accepts: bool,
     ) -> Result<Self, EngineError> {
         Ok(match files {
-            Files::Directory(source) => Self::Directory(Box::new(DirectoryWatcher::start(source, known, pace))),
-            Files::Worktree(git, store) => Self::Worktree(Box::new(WorktreeWatcher::start(git, store, known, pace)?)),
+            Files::Directory(source) => {
+                Self::Directory(Box::new(DirectoryWatcher::start(source, known, pace).with_looks(looks, accepts)))
+            }
+            Files::Worktree(git, store) => {
+                let watcher = WorktreeWatcher::start(git, store, known, pace)?;
+                Self::Worktree(Box::new(watcher.with_looks(looks, accepts)))
+            }
         })
     }
 
@@ -110,6 +139,9 @@ impl Watcher {
                     head: None,
                     is_clean: false,
                     is_reconciled: batch.reconciled,
+                    looks: watcher.looks().clone(),
+                    taken_over: batch.taken_over,
+                    next: watcher.next_look(),
                 }
             }
             Self::Worktree(watcher) => {
@@ -121,9 +153,21 @@ impl Watcher {
                     head: batch.head,
                     is_clean: batch.is_clean,
                     is_reconciled: true,
+                    looks: watcher.looks().clone(),
+                    taken_over: batch.taken_over,
+                    next: watcher.next_look(),
                 }
             }
         })
+    }
+
+    /// Returns how long it is until everything is looked at again, if nothing moves before.
+    pub(super) fn next_look(&self) -> Duration {
+        let next = match self {
+            Self::Directory(watcher) => watcher.next_look(),
+            Self::Worktree(watcher) => watcher.next_look(),
+        };
+        next.saturating_duration_since(Instant::now())
     }
 
     /// Returns how well events arrive.
@@ -151,5 +195,28 @@ impl DirectoryTracker {
     /// Returns the head of the graph that stands for the files.
     pub(super) const fn graph_view(&self) -> View {
         View(self.view.get())
+    }
+
+    /// Takes over what a look could not read; returns lines of what is new, or over.
+    pub(super) fn note_unreadable(&mut self, unreadable: Vec<(DocumentPath, String)>) -> Option<String> {
+        let mut known = std::mem::take(&mut self.unreadable);
+        let was_troubled = !known.is_empty();
+        let (mut first, mut new) = (None, 0_usize);
+        for (path, why) in unreadable {
+            let since = known.remove(&path).map(|(_, since)| since);
+            if since.is_none() {
+                first.get_or_insert_with(|| format!("{path}: {why}"));
+                new += 1;
+            }
+            self.unreadable.insert(path, (why, since.unwrap_or_else(now)));
+        }
+        let more = if new > 1 { format!(" (and {} more)", new - 1) } else { String::new() };
+        match first {
+            Some(first) => {
+                Some(format!("cannot read {first}{more}; what was indexed there stays, and it is tried again"))
+            }
+            None if was_troubled && self.unreadable.is_empty() => Some("everything can be read again".to_owned()),
+            None => None,
+        }
     }
 }

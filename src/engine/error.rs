@@ -14,10 +14,13 @@ use dataflows::run::MillError;
 use snapshots::{ArchiveError, CommitId};
 use std::path::PathBuf;
 
-/// Returns an error with all that led to it, in one line.
+/// Returns an error with all that led to it, in one line; a cause that repeats what is said already is left out.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+    causes.fold(error.to_string(), |text, cause| match cause.to_string() {
+        cause if text.contains(&cause) => text,
+        cause => format!("{text}: {cause}"),
+    })
 }
 
 /// Why tracking cannot start or go on; whatever was published stays.
@@ -161,6 +164,20 @@ pub enum EngineError {
         /// The view.
         view: String,
     },
+    /// Every source failed.
+    #[error("{what}")]
+    LeftOut {
+        /// What is wrong with the first of them.
+        what: String,
+    },
+    /// A source does not answer.
+    #[error("{path} does not answer within {seconds} s; see whether its file system is there")]
+    Unanswered {
+        /// The source's path.
+        path: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// The publishing thread is gone.
     #[error("the publishing thread has stopped; start again to continue from the last published version")]
     PublisherStopped,
@@ -170,4 +187,35 @@ pub enum EngineError {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+impl EngineError {
+    /// Returns whether it is the trouble of one source, and no reason to stop tracking the others.
+    pub(super) const fn is_of_source(&self) -> bool {
+        matches!(
+            self,
+            Self::Git(_)
+                | Self::Directory(_)
+                | Self::Worktree(_)
+                | Self::OtherKind { .. }
+                | Self::RepositoryGone { .. }
+                | Self::Unborn { .. }
+                | Self::NoRefs { .. }
+                | Self::NotOnLine { .. }
+                | Self::Unanswered { .. }
+        )
+    }
+
+    /// Returns whether it is the trouble of one commit, and no reason to pass over the others of its repository.
+    pub(super) const fn is_of_commit(&self) -> bool {
+        matches!(
+            self,
+            Self::Git(
+                GitError::MissingObject { .. }
+                    | GitError::TreeTooLarge { .. }
+                    | GitError::FolderTooLarge { .. }
+                    | GitError::Read { .. }
+            )
+        )
+    }
 }

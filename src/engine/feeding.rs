@@ -1,119 +1,148 @@
 //! From the steps of sources to epochs of the graph.
 //!
-//! In: what the plan of a repository, a scan of a directory or a trace says is next. Out: changes, fed to the graph as one epoch or in
+//! In: what the plan of a repository, a look at a directory or a trace says is next. Out: changes, fed to the graph as one epoch or in
 //! slices, each announced to the publisher first.
 //!
-//! **Invariant:** one thread feeds, in the order of the steps; what changed in a step is found when it is taken. Cards are forgotten
-//! only where nothing is under way that may need them.
+//! ```text
+//!  slot ─ job: act, act, act ─┐
+//!  slot ─ job: act ───────────┼─► one slice of each in turn ──► make room ──► announce ──► graph
+//!  slot ─ job: act, act ──────┘
+//! ```
+//!
+//! **Invariant:** one thread feeds; the steps of one source are fed in their order, slices of a step without another step of its source
+//! in between; what changed in a step is found when it is taken. Where several sources are tracked, what is under way takes about a
+//! second, so that a commit of one waits no longer for the load of another. Cards are forgotten only where nothing is under way that
+//! may need them.
 
 use super::EngineError;
-use super::directory::DirectoryState;
-use super::recover::{departures, files_of};
+use super::job::Cut;
+use super::publisher::Head;
 use super::slices::slices;
+use super::slot::Source;
 use super::step::Step;
-use super::tracker::{NOWHERE, Source, Tracker};
-use crate::index::apply::{CommitTarget, Purpose, Target};
-use crate::watch::git::GitSource;
-use dataflows::data::{DocumentPath, Epoch, FileChange, FileState, View};
-use snapshots::{Archive, CommitId, SourceId};
-use std::collections::BTreeMap;
+use super::tracker::Tracker;
+use crate::index::apply::{Purpose, Target};
+use dataflows::data::{Epoch, FileChange, View};
 use std::time::{Duration, Instant};
 
 /// How often the wish to stop is looked for while an epoch is not due yet.
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
 
+/// What came of a turn.
+pub(super) enum Progress {
+    /// No source has anything to do.
+    Nothing,
+    /// One piece of work was done.
+    Taken,
+    /// A source failed, and was left for later.
+    Failed(EngineError),
+}
+
 impl Tracker {
-    /// Plans and takes the steps of a repository.
-    pub(super) fn catch_up_git(&mut self, index: usize) -> Result<(), EngineError> {
-        let begun = Instant::now();
-        let planning = self.planning.clone();
-        // Held until all steps are fed: a snapshot that a plan rests on is not dropped meanwhile.
-        let mut gone = planning.begin();
-        for (source, commit) in gone.drain(..) {
-            for other in &mut self.sources {
-                if let Source::Git(git, _) = other
-                    && git.id == source
-                {
-                    git.dropped(commit);
+    /// Gives the next source that has something to do its turn: it plans, takes an act, or feeds one slice.
+    ///
+    /// # Errors
+    /// Where the store cannot be written.
+    pub(super) fn advance(&mut self) -> Result<Progress, EngineError> {
+        let number = self.slots.len();
+        let ready = (0..number).map(|offset| (self.turn + offset) % number).find(|index| self.slots[*index].has_work());
+        let Some(index) = ready else { return Ok(Progress::Nothing) };
+        let worked = match self.slots[index].job.as_ref().map(|job| job.cut.is_some()) {
+            None => self.begin(index),
+            Some(true) => self.feed_next(index),
+            Some(false) => self.act(index),
+        };
+        // A recorder writes steps down whole, so none may come in between.
+        let is_cut = self.slots[index].job.as_ref().is_some_and(|job| job.cut.is_some());
+        self.turn = if self.recorder.is_some() && is_cut { index } else { index + 1 };
+        let is_in_fault = match worked {
+            Ok(()) => None,
+            Err(error) if error.is_of_source() => Some(error),
+            Err(error) => return Err(error),
+        };
+        if let Source::Git(git, _) = &mut self.slots[index].source {
+            for line in git.omitted.news() {
+                if self.follows {
+                    tracing::warn!("{}: {line}", git.name);
                 }
             }
         }
-        let Some(Source::Git(git, _)) = self.sources.get_mut(index) else { return Ok(()) };
-        let steps = git.plan(&mut self.registry)?;
-        let (source, repository) = (git.id, git.source.clone());
-        let mut begun = begun;
-        for step in steps {
-            if self.stop.is_asked() {
-                return Ok(());
+        Ok(match is_in_fault {
+            Some(error) => {
+                // What is left of its job rests on what failed; no step of it is half fed.
+                self.slots[index].job = None;
+                self.slots[index].fails_with(&error, self.follows);
+                Progress::Failed(error)
             }
-            self.take(source, &repository, &step, begun)?;
-            if let Some(Source::Git(git, _)) = self.sources.get_mut(index) {
-                git.took(&step);
-            }
-            begun = Instant::now();
+            None => Progress::Taken,
+        })
+    }
+
+    /// Begins to feed a step; `times` are when the work on it began, and when it was known what it changes.
+    ///
+    /// # Errors
+    /// Where the store cannot be read.
+    pub(super) fn cut(
+        &mut self,
+        graph_view: View,
+        purpose: Purpose,
+        changes: Vec<FileChange>,
+        times: [Instant; 2],
+        step: Option<Step>,
+    ) -> Result<Cut, EngineError> {
+        self.record(graph_view, &purpose, &changes)?;
+        let (seen, [begun, known]) = (jiff::Timestamp::now().as_millisecond(), times);
+        let diff = known.saturating_duration_since(begun);
+        let target = Target { graph_view, purpose, begun, diff, seen };
+        let standing = self.standing(graph_view, &changes)?;
+        let came = changes.iter().filter(|change| change.before.is_none() && change.after.is_some()).count();
+        let went = changes.iter().filter(|change| change.before.is_some() && change.after.is_none()).count();
+        let files = self.files.entry(graph_view).or_default();
+        *files = (*files + came).saturating_sub(went);
+        let number = changes.len() + standing.len();
+        let is_small = number <= self.most((graph_view, matches!(target.purpose, Purpose::Restore { .. })));
+        // A step that is cut at all has its manifests apart; how large its slices are is decided when they are fed.
+        let most = if is_small { number.max(1) } else { self.max_slice.min(number.saturating_sub(1)).max(1) };
+        let (parts, last) = slices(changes, standing, most);
+        Ok(Cut::new(target, parts, last, step))
+    }
+
+    /// Returns how many changes of a head make a slice at present.
+    fn most(&self, head: Head) -> usize {
+        if self.is_shared() { self.publisher.fair_slice(head, self.max_slice) } else { self.max_slice }
+    }
+
+    /// Feeds the next slice of the step that a source has in hand.
+    fn feed_next(&mut self, index: usize) -> Result<(), EngineError> {
+        let is_shared = self.is_shared();
+        let Some(head) = self.slots[index].job.as_ref().and_then(|job| job.cut.as_ref()).map(Cut::head) else {
+            return Ok(());
+        };
+        let most = self.most(head);
+        let Some(cut) = self.slots[index].job.as_mut().and_then(|job| job.cut.as_mut()) else { return Ok(()) };
+        let (target, changes, is_last) = cut.next(most);
+        let step = if is_last { cut.step.take() } else { None };
+        self.feed_slice(target, changes, head, is_shared)?;
+        let slot = &mut self.slots[index];
+        if is_last && let Some(job) = &mut slot.job {
+            job.cut = None;
         }
-        if let Some(Source::Git(git, _)) = self.sources.get_mut(index) {
-            git.caught_up();
-            self.board.note_watch(&git.name, "refs", &git.events, true);
+        if let (Some(step), Source::Git(git, _)) = (step, &mut slot.source) {
+            git.took(&step);
         }
         Ok(())
     }
 
-    fn take(
-        &mut self,
-        source: SourceId,
-        repository: &GitSource,
-        step: &Step,
-        begun: Instant,
-    ) -> Result<(), EngineError> {
-        let (graph_view, purpose, changes) = match *step {
-            Step::Move { graph_view, from, to, view } => {
-                let changes = match repository.diff(from, to.id) {
-                    Ok(changes) => changes,
-                    Err(error) => match from {
-                        None => return Err(error.into()),
-                        // After a rewrite the old commit may be gone from the repository; the store still knows it.
-                        Some(from) => {
-                            let known = self.files_at(source, from)?.ok_or(error)?;
-                            crate::watch::changes(&known, &repository.files(to.id)?.into_iter().collect())
-                        }
-                    },
-                };
-                let target = CommitTarget { source, commit: to.id, parent: to.first_parent, time: to.time, view };
-                (graph_view, Purpose::Commit(target), changes)
-            }
-            Step::Point { view, commit } => (NOWHERE, Purpose::Point { view, source, commit }, Vec::new()),
-            Step::Leave { graph_view, at, view } => {
-                let files = at.map(|at| self.files_at(source, at)).transpose()?.flatten();
-                let files = match (files, at) {
-                    (Some(files), _) => files,
-                    (None, Some(at)) => repository.files(at)?.into_iter().collect(),
-                    (None, None) => Default::default(),
-                };
-                (graph_view, Purpose::Leave { view }, departures(files))
-            }
-        };
-        let diff = begun.elapsed();
-        self.feed(graph_view, purpose, changes, begun, diff)
-    }
-
-    /// Returns the files of a commit as the store knows them, once everything under way is published.
-    fn files_at(
-        &self,
-        source: SourceId,
-        commit: CommitId,
-    ) -> Result<Option<BTreeMap<DocumentPath, FileState>>, EngineError> {
-        self.publisher.settle()?;
-        let archive = Archive::open_reader(&self.layout.versions())?;
-        let version = archive.by_commit(source, commit);
-        version.map(|version| files_of(&archive, &self.registry.catalogue(), version)).transpose()
+    /// Returns whether several sources share the graph, so that none may fill it for long.
+    fn is_shared(&self) -> bool {
+        self.slots.iter().any(|slot| slot.name != self.slots[0].name)
     }
 
     /// Feeds what is left of a trace, each epoch when it is due.
     pub(super) fn take_trace(&mut self, index: usize) -> Result<(), EngineError> {
         loop {
             let begun = Instant::now();
-            let Some(Source::Trace(trace)) = self.sources.get_mut(index) else { return Ok(()) };
+            let Source::Trace(trace) = &mut self.slots[index].source else { return Ok(()) };
             let Some((record, due)) = trace.next()? else { return Ok(()) };
             let (graph_view, purpose) = trace.purpose(&record, &mut self.registry)?;
             let diff = begun.elapsed();
@@ -127,44 +156,12 @@ impl Tracker {
                 return Ok(());
             }
             self.feed(graph_view, purpose, record.changes, due.unwrap_or(begun), diff)?;
-            let Some(Source::Trace(trace)) = self.sources.get_mut(index) else { return Ok(()) };
+            let Source::Trace(trace) = &mut self.slots[index].source else { return Ok(()) };
             if trace.took() {
                 // The first load is published before anything follows, so that both can be measured apart.
                 self.publisher.settle()?;
             }
         }
-    }
-
-    /// Looks at the whole of a directory.
-    pub(super) fn scan_directory(&mut self, index: usize) -> Result<(), EngineError> {
-        let begun = Instant::now();
-        let Some(Source::Directory(directory, _)) = self.sources.get_mut(index) else { return Ok(()) };
-        let Some(watcher) = &mut directory.watcher else { return Ok(()) };
-        let state = watcher.look()?;
-        self.board.note_watch(&directory.name, watcher.what(), &watcher.state(), state.is_reconciled);
-        self.move_directory(index, state, begun)
-    }
-
-    /// Feeds a new state of a directory, if it is one.
-    pub(super) fn move_directory(
-        &mut self,
-        index: usize,
-        state: DirectoryState,
-        begun: Instant,
-    ) -> Result<(), EngineError> {
-        let Some(Source::Directory(directory, _)) = self.sources.get_mut(index) else { return Ok(()) };
-        for (path, why) in &state.unreadable {
-            tracing::warn!("{}: cannot read {path}: {why}; it is tried again at the next look", directory.name);
-        }
-        let (commit, parent, time) = state.commit(directory.at);
-        if directory.at == Some(commit) && state.changes.is_empty() {
-            return Ok(());
-        }
-        let target = CommitTarget { source: directory.id, commit, parent, time, view: Some(directory.view) };
-        directory.at = Some(commit);
-        let graph_view = directory.graph_view();
-        let diff = begun.elapsed();
-        self.feed(graph_view, Purpose::Commit(target), state.changes, begun, diff)
     }
 
     /// Feeds a step: as one epoch of the graph, or in slices of which the last one has its purpose.
@@ -176,23 +173,26 @@ impl Tracker {
         begun: Instant,
         diff: Duration,
     ) -> Result<(), EngineError> {
-        self.record(graph_view, &purpose, &changes)?;
-        let seen = jiff::Timestamp::now().as_millisecond();
-        let standing = self.standing(graph_view, &changes)?;
-        let came = changes.iter().filter(|change| change.before.is_none() && change.after.is_some()).count();
-        let went = changes.iter().filter(|change| change.before.is_some() && change.after.is_none()).count();
-        let files = self.files.entry(graph_view).or_default();
-        *files = (*files + came).saturating_sub(went);
-        let (parts, last) = slices(changes, standing, self.max_slice);
-        for part in parts {
-            self.feed_slice(Target { graph_view, purpose: Purpose::Part, begun, diff, seen }, part)?;
+        let mut cut = self.cut(graph_view, purpose, changes, [begun, begun + diff], None)?;
+        loop {
+            let head = cut.head();
+            let (target, slice, is_last) = cut.next(self.max_slice);
+            self.feed_slice(target, slice, head, false)?;
+            if is_last {
+                return Ok(());
+            }
         }
-        self.feed_slice(Target { graph_view, purpose, begun, diff, seen }, last)
     }
 
     /// Feeds one epoch of the graph, once there is room for it.
-    fn feed_slice(&mut self, target: Target, changes: Vec<FileChange>) -> Result<(), EngineError> {
-        self.publisher.make_room(changes.len())?;
+    fn feed_slice(
+        &mut self,
+        target: Target,
+        changes: Vec<FileChange>,
+        head: Head,
+        is_shared: bool,
+    ) -> Result<(), EngineError> {
+        self.publisher.make_room(changes.len(), is_shared.then_some(head))?;
         // Only this thread feeds the graph, so nothing comes under way meanwhile.
         if self.publisher.is_idle() {
             self.memo.forget_cards();
@@ -204,7 +204,7 @@ impl Tracker {
         }
         self.since_turn += changes.len();
         let graph_view = target.graph_view;
-        self.publisher.announce(target, changes.len())?;
+        self.publisher.announce(target, changes.len(), head)?;
         self.mill.feed(Epoch(self.next_epoch), graph_view, changes)?;
         self.next_epoch += 1;
         Ok(())

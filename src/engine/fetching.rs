@@ -31,15 +31,32 @@ pub(super) struct Fetching {
     pub(super) stop: Stop,
 }
 
+/// How fetching went so far.
+#[derive(Default)]
+pub(super) struct Tries {
+    /// Failures in a row.
+    failures: u32,
+    /// The failure that was logged and still holds.
+    said: Option<String>,
+}
+
 impl Fetching {
-    /// Fetches once; returns whether it succeeded.
-    pub(super) fn once(&self, failures: &mut u32) -> bool {
+    /// Fetches once; returns whether it succeeded. The same failure is said once.
+    pub(super) fn once(&self, Tries { failures, said }: &mut Tries) -> bool {
         let fetched = self.source.fetch(|| self.stop.is_asked());
         *failures = if fetched.is_ok() { 0 } else { failures.saturating_add(1) };
         let wait = wait(self.every, *failures);
         let error = fetched.err().map(|error| chain(&error));
-        if let (Some(error), false) = (&error, self.stop.is_asked()) {
-            tracing::warn!("{}: {error}; it is tried again in {} s", self.name, wait.as_secs().max(1));
+        let name = &self.name;
+        match (&error, said.take()) {
+            (None, Some(_)) => tracing::warn!("{name}: it is fetched again"),
+            (Some(error), before) if !self.stop.is_asked() => {
+                if before.as_ref() != Some(error) {
+                    tracing::warn!("{name}: {error}; it is tried again in {} s", wait.as_secs().max(1));
+                }
+                *said = Some(error.clone());
+            }
+            (_, before) => *said = before,
         }
         let succeeded = error.is_none();
         self.board.note(&self.name, |state| {
@@ -55,12 +72,12 @@ impl Fetching {
     /// Fetches again and again on a thread of its own, until a stop is asked for or nobody listens.
     pub(super) fn start(self, fetched: impl Fn() -> bool + Send + 'static) -> Result<(), EngineError> {
         let work = move || {
-            let mut failures = 0;
+            let mut tries = Tries::default();
             loop {
-                if self.once(&mut failures) && !fetched() {
+                if self.once(&mut tries) && !fetched() {
                     return;
                 }
-                let due = Instant::now() + wait(self.every, failures);
+                let due = Instant::now() + wait(self.every, tries.failures);
                 while Instant::now() < due {
                     if self.stop.is_asked() {
                         return;

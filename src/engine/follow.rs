@@ -1,18 +1,31 @@
-//! Following: one task a source waits for movements, and the tracker takes them one after the other.
+//! Following: one task a source waits for movements, and the tracker takes them in turns.
 //!
-//! In: file events and intervals. Out: calls on the tracker, in the order in which movements were seen.
+//! In: file events and intervals. Out: work for the slots of the tracker.
+//!
+//! ```text
+//!  task a source: event, interval ─► look (directories) ─► movement ─┐
+//!  thread a missing source: open ────────────────────────────────────┼─► slots ─► one slice of each in turn
+//!  thread a remote: fetch ───────────────────────────────────────────┘
+//! ```
 //!
 //! **Invariant:** a movement only says that something is to be looked at; several that wait are one. The tracker itself
-//! is never run from two places at once.
+//! is never run from two places at once. Between two slices it takes what has moved meanwhile.
+//!
+//! Directories are looked at, refs probed and missing sources opened off the feeding thread, so a call that hangs there holds up its own
+//! source only. What reads a repository's trees, or a content for the graph, may still hold up all.
 
 use super::EngineError;
 use super::board::Board;
-use super::directory::{DirectoryState, Watcher};
-use super::tracker::{Source, Tracker};
+use super::directory::{DirectoryState, Found, Watcher};
+use super::error::chain;
+use super::feeding::Progress;
+use super::slot::Source;
+use super::tracker::Tracker;
 use crate::watch::EventState;
-use crate::watch::git::RefWatcher;
+use crate::watch::git::{GitSource, RefWatcher, Woken};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinSet, block_in_place};
 
 /// How often the wish to stop is looked for while nothing moves.
@@ -21,11 +34,19 @@ const STOP_INTERVAL: Duration = Duration::from_millis(50);
 /// How often documents that could not be read are looked at again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Something moved in the source of this number.
+/// How often it is noted what is wrong with the sources.
+const NOTE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// States of one directory that wait to be taken at the most.
+const MAX_FOUND: usize = 4;
+
+/// Something moved in the source of this slot.
 enum Movement {
-    Refs(usize, EventState),
-    Fetched,
-    Directory(usize, DirectoryState, Instant),
+    Refs(usize, EventState, Woken),
+    Fetched(usize),
+    Directory(usize, Found),
+    /// A directory could not be looked at: why, and when that is tried again.
+    Unseen(usize, String, Duration),
 }
 
 /// Runs until a stop is asked for.
@@ -33,69 +54,40 @@ pub(super) async fn follow(tracker: &mut Tracker) -> Result<(), EngineError> {
     let (movements, mut moved) = mpsc::channel(64);
     let mut tasks = JoinSet::new();
     let board = tracker.board.clone();
-    for (index, source) in tracker.sources.iter_mut().enumerate() {
-        let movements = movements.clone();
-        match source {
-            Source::Git(git, poll) => {
-                let watcher = RefWatcher::start(&git.source, *poll)?;
-                tasks.spawn(follow_refs(index, watcher, movements));
-            }
-            // A trace has ended when it was looked at once.
-            Source::Trace(_) => {}
-            Source::Directory(directory, _) => {
-                let Some(watcher) = directory.watcher.take() else { continue };
-                tasks.spawn(follow_files(index, directory.name.clone(), watcher, board.clone(), movements));
-            }
-        }
-    }
-    // What moved between the last look and the first watch; before a remote has answered.
-    block_in_place(|| tracker.look())?;
-    for fetching in tracker.fetchings() {
-        let movements = movements.clone();
-        fetching.start(move || movements.blocking_send(Movement::Fetched).is_ok())?;
-    }
-    let mut retried = Instant::now();
+    // What moved between the last look and the first watch.
+    tracker.slots.iter_mut().for_each(|slot| slot.is_wanted = true);
+    block_in_place(|| tracker.report());
+    let (mut retried, mut noted, mut retries_now) = (Instant::now(), Instant::now(), true);
     while !tracker.stop.is_asked() {
-        let movement = tokio::select! {
-            movement = moved.recv() => movement,
-            () = tokio::time::sleep(STOP_INTERVAL) => {
-                if retried.elapsed() >= RETRY_INTERVAL {
-                    block_in_place(|| tracker.retry())?;
-                    retried = Instant::now();
-                }
-                if board.is_due() {
-                    block_in_place(|| tracker.report());
-                }
-                continue;
-            }
-        };
-        let taken = match movement {
-            Some(Movement::Refs(index, events)) => {
-                if let Source::Git(git, _) = &mut tracker.sources[index] {
-                    git.events = events;
-                }
-                block_in_place(|| tracker.catch_up_git(index))
-            }
-            // The refs that a fetch moved are seen by themselves; objects that were missing are not.
-            Some(Movement::Fetched) => block_in_place(|| tracker.retry_all()),
-            Some(Movement::Directory(index, state, begun)) => {
-                block_in_place(|| tracker.move_directory(index, state, begun))
-            }
-            None => break,
-        };
-        match taken {
-            Ok(()) => {}
-            // The source may be in the middle of something; the next look tells.
-            Err(
-                error @ (EngineError::Git(_)
-                | EngineError::Directory(_)
-                | EngineError::Worktree(_)
-                | EngineError::Unborn { .. }
-                | EngineError::NoRefs { .. }),
-            ) => {
-                tracing::warn!("{error}; it is tried again");
-            }
-            Err(error) => return Err(error),
+        while let Ok(movement) = moved.try_recv() {
+            retries_now |= take(tracker, movement);
+        }
+        block_in_place(|| tracker.find_missing())?;
+        for index in 0..tracker.slots.len() {
+            watch(tracker, index, &mut tasks, &movements)?;
+        }
+        if noted.elapsed() >= NOTE_INTERVAL {
+            board.note_troubles(&tracker.slots);
+            noted = Instant::now();
+        }
+        if board.is_due() {
+            block_in_place(|| tracker.report());
+        }
+        // A slice takes a while, and what moved meanwhile comes next.
+        let progress = block_in_place(|| tracker.advance())?;
+        if !matches!(progress, Progress::Nothing) {
+            continue;
+        }
+        if std::mem::take(&mut retries_now) || retried.elapsed() >= RETRY_INTERVAL {
+            block_in_place(|| tracker.retry())?;
+            retried = Instant::now();
+        }
+        tokio::select! {
+            movement = moved.recv() => match movement {
+                Some(movement) => retries_now |= take(tracker, movement),
+                None => break,
+            },
+            () = tokio::time::sleep(STOP_INTERVAL) => {}
         }
     }
     tasks.shutdown().await;
@@ -105,10 +97,73 @@ pub(super) async fn follow(tracker: &mut Tracker) -> Result<(), EngineError> {
     })
 }
 
-async fn follow_refs(index: usize, mut watcher: RefWatcher, movements: mpsc::Sender<Movement>) {
+/// Notes a movement in its slot; returns whether documents that could not be read are to be looked at again.
+fn take(tracker: &mut Tracker, movement: Movement) -> bool {
+    let follows = tracker.follows;
+    let is_fetched = matches!(movement, Movement::Fetched(_));
+    match movement {
+        Movement::Refs(index, events, woken) => {
+            let slot = &mut tracker.slots[index];
+            slot.is_wanted = true;
+            if let Source::Git(git, _) = &mut slot.source {
+                git.events = events;
+            }
+            if let (Woken::Event, Some(trouble)) = (woken, &mut slot.trouble) {
+                trouble.hurry();
+            }
+        }
+        // The refs that a fetch moved are seen by themselves; objects that were missing are not.
+        Movement::Fetched(index) => {
+            tracker.slots[index].is_wanted = true;
+            if let Source::Git(git, _) = &mut tracker.slots[index].source {
+                git.omitted.hurry();
+            }
+            tracker.attempts.hurry();
+        }
+        Movement::Directory(index, found) => tracker.slots[index].found.push_back(found),
+        Movement::Unseen(index, what, wait) => tracker.slots[index].fails(what, Some(wait), follows),
+    }
+    is_fetched
+}
+
+/// Starts to wait for the movements of a source, once it is there and the graph knows what the store holds of it.
+fn watch(
+    tracker: &mut Tracker,
+    index: usize,
+    tasks: &mut JoinSet<()>,
+    movements: &mpsc::Sender<Movement>,
+) -> Result<(), EngineError> {
+    if tracker.slots[index].is_watched {
+        return Ok(());
+    }
+    let movements = movements.clone();
+    match &mut tracker.slots[index].source {
+        Source::Git(git, poll) => {
+            // A repository that cannot be watched is one that the next look fails at.
+            let Ok(watcher) = RefWatcher::start(&git.source, *poll) else { return Ok(()) };
+            tasks.spawn(follow_refs(index, git.source.clone(), watcher, movements.clone()));
+            if let Some(fetching) = tracker.fetching(&tracker.slots[index]) {
+                fetching.start(move || movements.blocking_send(Movement::Fetched(index)).is_ok())?;
+            }
+        }
+        Source::Directory(directory, _) => {
+            let Some(watcher) = directory.watcher.take() else { return Ok(()) };
+            tasks.spawn(follow_files(index, directory.name.clone(), watcher, tracker.board.clone(), movements));
+        }
+        // A trace has ended when it was looked at once.
+        Source::Trace(_) => {}
+        Source::Missing(_) => return Ok(()),
+    }
+    tracker.slots[index].is_watched = true;
+    Ok(())
+}
+
+async fn follow_refs(index: usize, source: GitSource, mut watcher: RefWatcher, movements: mpsc::Sender<Movement>) {
     loop {
-        watcher.changed().await;
-        if movements.send(Movement::Refs(index, watcher.state())).await.is_err() {
+        let woken = watcher.changed().await;
+        // Where the file system hangs, it does so here and not on the thread that feeds the graph. What it says is asked again there.
+        let _ = block_in_place(|| source.check());
+        if movements.send(Movement::Refs(index, watcher.state(), woken)).await.is_err() {
             return;
         }
     }
@@ -121,20 +176,19 @@ async fn follow_files(
     board: Board,
     movements: mpsc::Sender<Movement>,
 ) {
+    let permits = Arc::new(Semaphore::new(MAX_FOUND));
     loop {
         watcher.changed().await;
+        let Ok(permit) = permits.clone().acquire_owned().await else { return };
         let begun = Instant::now();
-        let state = block_in_place(|| watcher.look());
+        let state: Result<DirectoryState, EngineError> = block_in_place(|| watcher.look());
         let reconciled = state.as_ref().is_ok_and(|state| state.is_reconciled);
         board.note_watch(&name, watcher.what(), &watcher.state(), reconciled);
-        let sent = match state {
-            Ok(state) => movements.send(Movement::Directory(index, state, begun)).await,
-            Err(error) => {
-                tracing::warn!("{name}: {error}; it is tried again");
-                Ok(())
-            }
+        let movement = match state {
+            Ok(state) => Movement::Directory(index, Found { state, begun, _permit: Some(permit) }),
+            Err(error) => Movement::Unseen(index, chain(&error), watcher.next_look()),
         };
-        if sent.is_err() {
+        if movements.send(movement).await.is_err() {
             return;
         }
     }

@@ -6,15 +6,21 @@
 //! gives no step. A known view gets every first-parent commit that its last one does not reach, oldest first; a view first
 //! seen gets its head, and what `--backfill` asks for.
 //!
+//! A head or a commit that cannot be read or indexed is left out, and the others go on: a commit in the middle of a line is passed
+//! over, and the one behind it is compared with the last that was taken. A tree that is too large is tried again when its ref moves;
+//! what is missing or cannot be read, later and later as well, since a fetch may bring it.
+//!
 //! Only branches stay in the graph. A tag, and a past commit that was asked for later, passes through on a head of its
 //! own, which leaves the graph at the end of the plan.
 
 use super::EngineError;
 use super::directory::WORKTREE_VIEW;
+use super::error::chain;
+use super::omitted::Omitted;
 use super::step::Step;
 use crate::config::Backfill;
 use crate::watch::EventState;
-use crate::watch::git::{Commit, GitSource, Head, HeadState, RefPattern};
+use crate::watch::git::{Commit, GitSource, Head, HeadState, Heads, RefPattern};
 use dataflows::data::View;
 use snapshots::{CommitId, SourceId, ViewId};
 use std::collections::{BTreeMap, HashSet};
@@ -42,6 +48,10 @@ pub(super) struct GitTracker {
     has_worktree: bool,
     /// How file events arrive, as far as the watcher has told.
     pub(super) events: EventState,
+    /// Matched tags that are no commits, when the heads were last listed.
+    pub(super) skipped_tags: usize,
+    /// Heads and commits that are left out.
+    pub(super) omitted: Omitted,
 }
 
 /// One view of the repository, known to the store or new.
@@ -85,13 +95,30 @@ impl GitTracker {
             fetch,
             has_worktree,
             events: EventState::default(),
+            skipped_tags: 0,
+            omitted: Omitted::default(),
         }
     }
 
-    /// Returns how many matched tags are no commits, and how many matched refs cannot be read.
-    pub(super) fn left_out(&self) -> (u64, u64) {
-        let heads = self.source.heads(&self.patterns).unwrap_or_default();
-        (heads.skipped_tags as u64, heads.broken.len() as u64)
+    /// Leaves a commit out that cannot be indexed.
+    pub(super) fn refuse(&mut self, step: &Step, error: &EngineError) {
+        let Step::Move { to, view, .. } = step else { return };
+        let view = self.views.iter().find(|(_, known)| Some(known.id) == *view).map(|(name, _)| name.as_str());
+        self.omitted.refuse(to.id, view.unwrap_or("the past"), error);
+    }
+
+    /// Returns where a head of the graph stands, if it stands anywhere.
+    pub(super) fn stands(&self, graph_view: View) -> Option<CommitId> {
+        if graph_view == self.passing {
+            return self.passing_at;
+        }
+        let view = self.views.values().find(|view| view.in_graph && View(view.id.get()) == graph_view);
+        view.and_then(|view| view.at)
+    }
+
+    /// Returns whether a commit has its snapshot, or is on its way to one.
+    pub(super) fn has(&self, commit: CommitId) -> bool {
+        self.snapshots.contains(&commit)
     }
 
     /// Tells the tracker of a commit that has a snapshot.
@@ -131,15 +158,16 @@ impl GitTracker {
     }
 
     /// Returns the heads that are tracked, as [`heads_of`] does.
-    pub(super) fn heads(&self) -> Result<Vec<Head>, EngineError> {
-        let mut heads = heads_of(&self.source, &self.patterns, &self.name)?;
+    pub(super) fn heads(&mut self) -> Result<Vec<Head>, EngineError> {
+        let Heads { mut heads, skipped_tags, mut broken } = heads_of(&self.source, &self.patterns, &self.name)?;
+        self.skipped_tags = skipped_tags;
         if self.has_worktree && heads.iter().any(|head| head.view == WORKTREE_VIEW) {
-            tracing::warn!(
-                "{}: a ref is called `{WORKTREE_VIEW}` like the view of --worktree; it is left out",
-                self.name
+            let taken = "it is called like the view of --worktree".to_owned();
+            broken.extend(
+                heads.extract_if(.., |head| head.view == WORKTREE_VIEW).map(|head| (head.reference, taken.clone())),
             );
-            heads.retain(|head| head.view != WORKTREE_VIEW);
         }
+        self.omitted.note_refs(broken);
         Ok(heads)
     }
 
@@ -152,6 +180,7 @@ impl GitTracker {
             heads => heads?,
         };
         let mut plan = Plan { steps: Vec::new(), passing_at: self.passing_at, commits: HashSet::new() };
+        let mut unplanned = Vec::new();
         for head in &heads {
             let view = match self.views.get(&head.view) {
                 Some(view) => *view,
@@ -162,19 +191,23 @@ impl GitTracker {
                     view
                 }
             };
-            if head.is_tag {
+            let planned = if head.is_tag {
                 self.plan_tag(head, view, &mut plan);
+                Ok(())
             } else {
-                self.plan_branch(head, view, &mut plan)?;
+                self.plan_branch(head, view, &mut plan)
+            };
+            match planned.and_then(|()| self.plan_backfill(head, &mut plan)) {
+                Err(error) if error.is_of_source() => unplanned.push((head.view.clone(), chain(&error))),
+                planned => planned?,
             }
-            self.plan_backfill(head, &mut plan)?;
         }
+        self.omitted.note_heads(unplanned);
         for view in gone {
-            let at = view.at.filter(|_| view.in_graph);
-            plan.steps.push(Step::Leave { graph_view: View(view.id.get()), at, view: Some(view.id) });
+            plan.steps.push(Step::Leave { graph_view: View(view.id.get()), view: Some(view.id) });
         }
         if plan.passing_at.is_some() {
-            plan.steps.push(Step::Leave { graph_view: self.passing, at: plan.passing_at, view: None });
+            plan.steps.push(Step::Leave { graph_view: self.passing, view: None });
         }
         Ok(plan.steps)
     }
@@ -182,7 +215,8 @@ impl GitTracker {
     /// Notes that a step was fed: only what was taken counts, so a plan that breaks off is taken up where it ended.
     pub(super) fn took(&mut self, step: &Step) {
         match *step {
-            Step::Move { graph_view, to, view, .. } => {
+            Step::Move { graph_view, to, view } => {
+                self.omitted.took(to.id);
                 self.snapshots.insert(to.id);
                 if graph_view == self.passing {
                     self.passing_at = Some(to.id);
@@ -197,7 +231,7 @@ impl GitTracker {
                     known.at = Some(commit);
                 }
             }
-            Step::Leave { graph_view, view, .. } => {
+            Step::Leave { graph_view, view } => {
                 if graph_view == self.passing {
                     self.passing_at = None;
                 }
@@ -208,7 +242,9 @@ impl GitTracker {
 
     /// Notes that a whole plan was taken: what `--backfill` asked for is there, from now on the refs alone decide.
     pub(super) fn caught_up(&mut self) {
-        self.backfill = None;
+        if !self.omitted.has_heads() {
+            self.backfill = None;
+        }
     }
 
     /// Returns the view under which a branch was known before a tag of its name came or went, which renames the view:
@@ -220,8 +256,8 @@ impl GitTracker {
         [short, full.as_str()].into_iter().filter(is_free).find_map(|name| self.views.get(name))
     }
 
-    fn plan_branch(&self, head: &Head, mut view: GitView, plan: &mut Plan) -> Result<(), EngineError> {
-        let commits = match view.at {
+    fn plan_branch(&mut self, head: &Head, view: GitView, plan: &mut Plan) -> Result<(), EngineError> {
+        let mut commits = match view.at {
             Some(at) if at == head.commit.id && view.in_graph => Vec::new(),
             // A view under a new name: it stands where it should, but neither the log nor the graph knows it by that name.
             Some(at) if at == head.commit.id => vec![head.commit],
@@ -230,23 +266,23 @@ impl GitTracker {
                 Ok(commits) if commits.is_empty() => vec![head.commit],
                 Ok(commits) => commits,
                 Err(error) => {
-                    tracing::warn!(
-                        "{}: {} was rewritten and its last commit {at} is gone ({error}); only its head is taken",
-                        self.name,
-                        head.view
-                    );
+                    if !self.omitted.is_refused(head.commit.id) {
+                        let view = &head.view;
+                        self.omitted.say(format!(
+                            "{view} was rewritten, and its commits since {at} cannot be listed ({}); only its head is taken",
+                            chain(&error)
+                        ));
+                    }
                     vec![head.commit]
                 }
             },
             None => self.backfilled(head)?,
         };
+        commits.retain(|commit| !self.omitted.is_refused(commit.id));
         let graph_view = View(view.id.get());
         for commit in commits {
-            let from = view.at.filter(|_| view.in_graph);
-            plan.steps.push(Step::Move { graph_view, from, to: commit, view: Some(view.id) });
+            plan.steps.push(Step::Move { graph_view, to: commit, view: Some(view.id) });
             plan.commits.insert(commit.id);
-            view.at = Some(commit.id);
-            view.in_graph = true;
         }
         Ok(())
     }
@@ -257,7 +293,7 @@ impl GitTracker {
     }
 
     fn plan_tag(&self, head: &Head, view: GitView, plan: &mut Plan) {
-        if view.at != Some(head.commit.id) {
+        if view.at != Some(head.commit.id) && !self.omitted.is_refused(head.commit.id) {
             if self.has_snapshot(head.commit.id, plan) {
                 plan.steps.push(Step::Point { view: view.id, commit: head.commit.id });
             } else {
@@ -270,7 +306,8 @@ impl GitTracker {
     fn plan_backfill(&self, head: &Head, plan: &mut Plan) -> Result<(), EngineError> {
         if self.backfill.is_some() {
             for commit in self.backfilled(head)? {
-                if !self.has_snapshot(commit.id, plan) && !self.let_go.contains(&commit.id) {
+                let is_left_out = self.let_go.contains(&commit.id) || self.omitted.is_refused(commit.id);
+                if !self.has_snapshot(commit.id, plan) && !is_left_out {
                     self.pass(commit, None, plan);
                 }
             }
@@ -280,8 +317,8 @@ impl GitTracker {
 
     /// Lets a commit pass through the graph.
     fn pass(&self, commit: Commit, view: Option<ViewId>, plan: &mut Plan) {
-        let from = plan.passing_at.replace(commit.id);
-        plan.steps.push(Step::Move { graph_view: self.passing, from, to: commit, view });
+        plan.passing_at = Some(commit.id);
+        plan.steps.push(Step::Move { graph_view: self.passing, to: commit, view });
         plan.commits.insert(commit.id);
     }
 
@@ -326,23 +363,20 @@ pub(super) fn from_revision(source: &GitSource, head: &Head, revision: &str) -> 
 }
 
 /// Returns the heads that patterns match: the branch that HEAD names first, then other branches, then tags.
-pub(super) fn heads_of(source: &GitSource, patterns: &[RefPattern], name: &str) -> Result<Vec<Head>, EngineError> {
+pub(super) fn heads_of(source: &GitSource, patterns: &[RefPattern], name: &str) -> Result<Heads, EngineError> {
     let mut heads = source.heads(patterns)?;
-    for (reference, why) in &heads.broken {
-        tracing::warn!("{name}: cannot read {reference}: {why}");
-    }
     let first = source.head_branch()?;
     heads.heads.sort_by_key(|head| (head.is_tag, Some(&head.reference) != first.as_ref(), head.reference.clone()));
-    if heads.heads.is_empty() {
+    if heads.heads.is_empty() && heads.broken.is_empty() {
         return match source.head()? {
             HeadState::Unborn(branch) if patterns.is_empty() => {
                 Err(EngineError::Unborn { source_name: name.to_owned(), branch })
             }
-            _ if patterns.is_empty() => Ok(Vec::new()),
+            _ if patterns.is_empty() => Ok(heads),
             _ => Err(EngineError::NoRefs { source_name: name.to_owned() }),
         };
     }
-    Ok(heads.heads)
+    Ok(heads)
 }
 
 /// A plan in the making.

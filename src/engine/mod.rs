@@ -14,6 +14,7 @@
 //! from the last published version: it feeds the graph what that version holds, checks the outcome against the version's
 //! bitmaps, and plans from there.
 
+mod acting;
 mod asking;
 mod board;
 mod collect;
@@ -26,19 +27,25 @@ mod fetching;
 mod follow;
 mod git;
 mod import;
+mod job;
+mod missing;
+mod omitted;
 mod open;
+mod pace;
 mod publisher;
 mod recording;
 mod recover;
 mod retention;
 mod retry;
 mod slices;
+mod slot;
 mod standing;
 mod step;
 mod store;
 mod trace;
 mod tracker;
 mod transient;
+mod trouble;
 
 pub use collect::{Collection, collect, estimate};
 pub use error::EngineError;

@@ -2,21 +2,23 @@
 //!
 //! In: configured sources and an open archive. Out: tracked sources, and what the graph must be told first.
 //!
-//! **Invariant:** nothing is written before every source was found, and the refs that are wanted in it, so a mistyped
-//! path or pattern leaves no empty store behind.
+//! **Invariant:** nothing is written before one source was found, and the refs that are wanted in it, so a mistyped path or pattern
+//! leaves no empty store behind. A source that was not found beside others is missed, looked for again, and keeps its views.
+//!
+//! Each source is opened on a thread of its own, with a time limit: a network file system that hangs makes its source a missing one.
 
 use super::EngineError;
 use super::contents::AllContents;
-use super::directory::{DIRECTORY_VIEW, DirectoryTracker, Files, WORKTREE_VIEW, Watcher};
+use super::directory::{DIRECTORY_VIEW, DirectoryTracker, Files, WORKTREE_VIEW};
 use super::git::{GitTracker, GitView, ViewNumbers, from_revision, heads_of};
-use super::recover::{Registry, arrivals, files_of, source_record};
-use super::tracker::Source;
+use super::recover::{Registry, source_record};
+use super::slot::Source;
 use super::transient::mendable;
 use crate::config::{Backfill, SourceConfig};
 use crate::index::apply::{CommitTarget, Purpose};
 use crate::index::lexical;
-use crate::store::{Database, Layout, SourceKind, SourceRecord};
-use crate::watch::directory::{DirectoryOptions, DirectorySource, Pace};
+use crate::store::{Layout, SourceKind, SourceRecord};
+use crate::watch::directory::{DirectoryOptions, DirectorySource};
 use crate::watch::git::{GitSource, RefPattern};
 use dataflows::data::{FileChange, Fingerprint, Hasher, View};
 use dataflows::rules::Rules;
@@ -24,10 +26,13 @@ use roaring::RoaringBitmap;
 use snapshots::{Archive, VersionId, ViewId};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 /// How often a source is looked at where no event comes, unless the configuration says otherwise.
 const POLL: Duration = Duration::from_secs(2);
+/// How long a start waits for a source to be opened.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns the name of everything but the model that can change a version.
 #[must_use]
@@ -62,12 +67,82 @@ fn name_of(location: &Path) -> String {
     }
 }
 
+/// A configured source, found or not.
+pub(super) struct Opening {
+    pub(super) config: SourceConfig,
+    pub(super) name: String,
+    pub(super) opened: Result<Opened, EngineError>,
+    /// What is still looking for it.
+    pub(super) late: Option<Receiver<Result<Opened, EngineError>>>,
+}
+
+impl Opening {
+    /// Returns the source's row in the catalogue, as far as it can be told without the source.
+    pub(super) fn record(&self) -> SourceRecord {
+        match &self.opened {
+            Ok(opened) => opened.record(),
+            Err(_) => {
+                let path = Path::new(self.config.path.strip_prefix("dir:").unwrap_or(&self.config.path));
+                let location = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+                source_record(&self.name, kind_of(&self.config), &location)
+            }
+        }
+    }
+
+    /// Returns why the source cannot be tracked yet, if that is so.
+    pub(super) fn failure(&self) -> Option<&EngineError> {
+        match &self.opened {
+            Ok(opened) => opened.doubt.as_ref(),
+            Err(error) => Some(error),
+        }
+    }
+}
+
+fn kind_of(config: &SourceConfig) -> SourceKind {
+    if config.path.starts_with("dir:") { SourceKind::Directory } else { SourceKind::Git }
+}
+
+/// Opens every source at once, and waits a while for those that do not answer.
+pub(super) fn open_all(configs: &[SourceConfig], layout: &Layout) -> Vec<Opening> {
+    let begun: Vec<_> = configs.iter().map(|config| (config, open_beside(config, layout))).collect();
+    let due = Instant::now() + PATIENCE;
+    let opening = |(config, receiver): (&SourceConfig, Receiver<Result<Opened, EngineError>>)| {
+        let name = source_name(config);
+        let (opened, late) = match receiver.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            Ok(opened) => (opened, None),
+            Err(error) => {
+                let late = (error == RecvTimeoutError::Timeout).then_some(receiver);
+                (Err(EngineError::Unanswered { path: config.path.clone(), seconds: PATIENCE.as_secs() }), late)
+            }
+        };
+        Opening { config: config.clone(), name, opened, late }
+    };
+    begun.into_iter().map(opening).collect()
+}
+
+/// Opens a source on a thread of its own.
+pub(super) fn open_beside(config: &SourceConfig, layout: &Layout) -> Receiver<Result<Opened, EngineError>> {
+    let (sender, receiver) = channel();
+    let (owned, store, told) = (config.clone(), layout.clone(), sender.clone());
+    let work = move || {
+        // Nobody listens any more where the tracker has ended.
+        let _ = told.send(Opened::open(&owned, &store));
+    };
+    if let Err(source) = std::thread::Builder::new().name("tidemill-open".to_owned()).spawn(work) {
+        let _ = sender.send(Err(EngineError::Thread { source }));
+    }
+    receiver
+}
+
 /// A source that was found where the configuration says.
 pub(super) struct Opened {
     pub(super) name: String,
     poll: Duration,
     location: PathBuf,
     kind: OpenedKind,
+    /// Why nothing of it can be tracked yet, asked where the store is new.
+    pub(super) doubt: Option<EngineError>,
+    accepts: bool,
 }
 
 enum OpenedKind {
@@ -113,16 +188,13 @@ impl Opened {
             }
         };
         let name = config.name.clone().unwrap_or_else(|| name_of(&location));
-        if let OpenedKind::Git(git) = &kind {
+        let doubt = match &kind {
             // A store may know views that are gone by now, and a fetch may bring the first commit.
-            if git.fetch.is_none() && layout.check().is_err() {
-                let heads = heads_of(&git.source, &git.patterns, &name)?;
-                if let Some(Backfill::From(revision)) = &git.backfill {
-                    heads.iter().try_for_each(|head| from_revision(&git.source, head, revision).map(drop))?;
-                }
-            }
-        }
-        Ok(Self { name, poll: duration(config.poll_seconds).unwrap_or(POLL), location, kind })
+            OpenedKind::Git(git) if git.fetch.is_none() && layout.check().is_err() => git.lacks(&name).err(),
+            _ => None,
+        };
+        let poll = duration(config.poll_seconds).unwrap_or(POLL);
+        Ok(Self { name, poll, location, kind, doubt, accepts: config.accepts_loss })
     }
 
     /// Returns the source's row in the catalogue.
@@ -147,7 +219,8 @@ impl Opened {
         let mut files = |name: String, files: Files, view: &str| {
             let view = registry.view(id, view)?;
             let at = archive.view(view).and_then(commit_of);
-            let directory = DirectoryTracker { id, name, files, view, at, watcher: None };
+            let (accepts, unreadable) = (self.accepts, Default::default());
+            let directory = DirectoryTracker { id, name, files, view, at, watcher: None, accepts, unreadable };
             Ok::<_, EngineError>(Source::Directory(Box::new(directory), self.poll))
         };
         let OpenedGit { source, patterns, backfill, asks_again, fetch, worktree } = match self.kind {
@@ -190,53 +263,20 @@ impl Opened {
     }
 }
 
-pub(super) type Restore = (View, Purpose, Vec<FileChange>);
-
-/// Returns what the graph is told first: the files of every tracked head's version.
-pub(super) fn restores(
-    sources: &mut [Source],
-    registry: &mut Registry,
-    archive: &Archive,
-    database: &Database,
-    contents: &AllContents,
-) -> Result<Vec<Restore>, EngineError> {
-    let catalogue = database.catalogue();
-    let mut restores = Vec::new();
-    for source in sources {
-        match source {
-            Source::Trace(trace) => restores.extend(trace.restores(registry, archive, &catalogue)?),
-            Source::Git(git, _) => {
-                let heads = match git.heads() {
-                    // The views that are left, if any, are let go by the first plan; it also says what is wrong.
-                    Err(EngineError::NoRefs { .. } | EngineError::Unborn { .. }) => Vec::new(),
-                    heads => heads?,
-                };
-                for head in heads.into_iter().filter(|head| !head.is_tag) {
-                    let Some(view) = git.view(&head.view).copied() else { continue };
-                    let Some(version) = archive.view(view.id) else { continue };
-                    let files = files_of(archive, &catalogue, version)?;
-                    restores.extend(restore(archive, version, view.id, arrivals(files)));
-                    git.restored(&head.view);
-                }
+impl OpenedGit {
+    /// Fails where no ref is there that is wanted, or the past that is asked for is none of theirs.
+    fn lacks(&self, name: &str) -> Result<(), EngineError> {
+        let heads = heads_of(&self.source, &self.patterns, name)?.heads;
+        match &self.backfill {
+            Some(Backfill::From(revision)) => {
+                heads.iter().try_for_each(|head| from_revision(&self.source, head, revision).map(drop))
             }
-            Source::Directory(directory, poll) => {
-                let known = match archive.view(directory.view) {
-                    Some(version) => {
-                        let files = files_of(archive, &catalogue, version)?;
-                        restores.extend(restore(archive, version, directory.view, arrivals(files.clone())));
-                        files
-                    }
-                    None => Default::default(),
-                };
-                let pace = Pace { poll: *poll, ..Default::default() };
-                let watcher = Watcher::start(&directory.files, known, pace)?;
-                contents.add(watcher.contents(&directory.files));
-                directory.watcher = Some(watcher);
-            }
+            _ => Ok(()),
         }
     }
-    Ok(restores)
 }
+
+pub(super) type Restore = (View, Purpose, Vec<FileChange>);
 
 /// Returns what tells the graph what a version holds, or some of it again.
 pub(super) fn restore(

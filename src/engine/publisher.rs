@@ -13,6 +13,7 @@
 use super::EngineError;
 use super::collector::{Collector, Turn};
 use super::error::chain;
+use super::pace::{Open as Fed, Paces};
 use super::tracker::Stop;
 use super::transient::Transient;
 use crate::index::apply::{ApplyError, IndexWriter, Published, Target};
@@ -46,6 +47,8 @@ pub(super) const MAX_BATCH: usize = 64;
 /// How many epochs may be under way: enough to fill batches, few enough that stopping is quick.
 const MAX_OPEN: usize = 96;
 
+pub(super) use super::pace::Head;
+
 /// What is called for every published version.
 pub type OnPublished = Box<dyn FnMut(&Published) + Send>;
 
@@ -74,6 +77,8 @@ struct OpenState {
     epochs: usize,
     /// Changes of files that were fed with them.
     changes: usize,
+    /// How long they take, as far as can be told.
+    paces: Paces,
     failure: Option<ApplyError>,
     ended: bool,
     /// Whether upkeep may have something to do.
@@ -159,14 +164,23 @@ impl Publisher {
     }
 
     /// Waits until an epoch of so many changes may be fed.
-    pub(super) fn make_room(&self, changes: usize) -> Result<(), EngineError> {
+    ///
+    /// Of several sources none may have more under way than about a second takes: `shares` names the head then.
+    pub(super) fn make_room(&self, changes: usize, shares: Option<Head>) -> Result<(), EngineError> {
         self.open.wait(|open| {
-            open.epochs > MAX_OPEN || (open.epochs > 0 && open.changes.saturating_add(changes) > self.max_changes)
+            let is_unfair = shares.is_some_and(|head| open.paces.is_too_much(head, changes));
+            let is_too_much = is_unfair || open.changes.saturating_add(changes) > self.max_changes;
+            open.epochs > MAX_OPEN || (open.epochs > 0 && is_too_much)
         })
     }
 
+    /// Returns how many changes of a head are worked on in about half a second.
+    pub(super) fn fair_slice(&self, head: Head, most: usize) -> usize {
+        self.open.lock().paces.slice(head).min(most)
+    }
+
     /// Announces an epoch of so many changes that is about to be fed.
-    pub(super) fn announce(&self, target: Target, changes: usize) -> Result<(), EngineError> {
+    pub(super) fn announce(&self, target: Target, changes: usize, head: Head) -> Result<(), EngineError> {
         let targets = self.targets.as_ref().ok_or(EngineError::PublisherStopped)?;
         {
             let mut open = self.open.lock();
@@ -176,6 +190,7 @@ impl Publisher {
             }
             open.epochs += 1;
             open.changes += changes;
+            open.paces.fed(Fed { head, changes, at: Instant::now() });
         }
         targets.send((target, changes)).map_err(|_| EngineError::PublisherStopped)
     }
@@ -385,6 +400,7 @@ fn publish_all(
             open.is_untidy = true;
             open.epochs -= number;
             open.changes -= changes;
+            open.paces.published(number);
         }
         open.changed.notify_all();
     }
@@ -424,7 +440,7 @@ mod tests {
         };
         assert!(open.begin_silence() && open.is_quiet());
         std::thread::scope(|scope| {
-            let comes = scope.spawn(|| publisher.announce(target(), 1).unwrap());
+            let comes = scope.spawn(|| publisher.announce(target(), 1, (View(1), false)).unwrap());
             while open.is_quiet() {
                 std::thread::yield_now();
             }
@@ -437,6 +453,6 @@ mod tests {
         assert_eq!((open.lock().epochs, announced.try_iter().count()), (1, 1));
         assert!(!open.begin_silence(), "what is in the graph may look anything up");
         // Nobody is held up by a step that never began.
-        publisher.announce(target(), 1).unwrap();
+        publisher.announce(target(), 1, (View(1), false)).unwrap();
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! In: where a source's refs are and what was published. Out: steps in the order in which they must be fed.
 //!
-//! **Invariant:** a plan names commits only; what changed between two of them is found when the step is taken. So a plan
-//! for ten thousand commits is small, and stopping between two steps loses nothing.
+//! **Invariant:** a plan names commits only; where a head stands, and what changed since, is found when the step is taken. So a plan
+//! for ten thousand commits is small, stopping between two steps loses nothing, and a step that cannot be taken is left out: the
+//! one behind it starts from the last that was.
 
 use crate::watch::git::Commit;
 use dataflows::data::View;
@@ -16,8 +17,6 @@ pub(super) enum Step {
     Move {
         /// The head of the graph.
         graph_view: View,
-        /// The commit that the head stands at, if it stands anywhere.
-        from: Option<CommitId>,
         /// The commit that it moves to.
         to: Commit,
         /// The view that stands there afterwards, if one does.
@@ -34,8 +33,6 @@ pub(super) enum Step {
     Leave {
         /// The head of the graph.
         graph_view: View,
-        /// The commit that it stands at, if it stands anywhere.
-        at: Option<CommitId>,
         /// The view that is gone, if it was one.
         view: Option<ViewId>,
     },

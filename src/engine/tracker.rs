@@ -2,29 +2,34 @@
 //!
 //! In: options. Out: published versions, through the callback.
 //!
-//! **Invariant:** a step is announced to the publisher before it is fed, and both in one order. Between two steps the
-//! tracker may stop; what is under way then is still published.
+//! **Invariant:** a step is announced to the publisher before it is fed, and both in one order. Between two slices the
+//! tracker may stop; what is under way then is still published, but for a step that was not fed to its end.
+//!
+//! Each source fails for itself: what is wrong with one is noted in its [`Slot`], shown by `status`, and tried again
+//! ([`trouble`](super::trouble)); the others go on.
 
 use super::board::Board;
 use super::collect::{drop_and_collect, measure};
 use super::collector::{Collector, Planning};
 use super::contents::AllContents;
-use super::directory::DirectoryTracker;
+use super::feeding::Progress;
 use super::fetching::Fetching;
-use super::git::GitTracker;
-use super::open::{Opened, fingerprint, load_rules, restores};
+use super::missing::first_failure;
+use super::open::{Opened, fingerprint, load_rules, open_all};
 use super::publisher::{MAX_BATCH, OnPublished, Publisher};
 use super::recover::Registry;
 use super::retry::Attempts;
 use super::slices::{OPEN_SLICES, SLICE_CHANGES};
+use super::slot::{Missing, Slot, Source};
 use super::store::OpenStore;
 use super::trace::{TraceFeed, TraceTracker};
+use super::trouble::Trouble;
 use super::{EngineError, follow};
 use crate::config::Config;
 use crate::embedders::StaticModel;
 use crate::index::apply::{IndexWriter, Purpose};
 use crate::index::collect::CollectParts;
-use crate::store::{Layout, StoreMemo, WriterLock};
+use crate::store::{Layout, LookBook, StoreError, StoreMemo, WriterLock};
 use crate::trace::TraceContents;
 use crate::trace::live::LiveRecorder;
 use dataflows::data::View;
@@ -80,6 +85,9 @@ pub struct Extras {
     pub max_slice: Option<usize>,
     /// Records what arrives.
     pub recorder: Option<LiveRecorder>,
+    /// Whether the sources will be followed: what is wrong with one is logged as it begins and ends, and a repository without
+    /// a commit is waited for.
+    pub follows: bool,
 }
 
 /// A store that is kept in step with its sources.
@@ -92,7 +100,12 @@ pub struct Tracker {
     pub(super) contents: AllContents,
     pub(super) rules: Arc<Rules>,
     pub(super) layout: Layout,
-    pub(super) sources: Vec<Source>,
+    pub(super) slots: Vec<Slot>,
+    /// The slot whose turn it is.
+    pub(super) turn: usize,
+    /// Whether trouble is logged.
+    pub(super) follows: bool,
+    pub(super) looks: LookBook,
     pub(super) stop: Stop,
     pub(super) board: Board,
     pub(super) recorder: Option<LiveRecorder>,
@@ -110,19 +123,12 @@ pub struct Tracker {
     _lock: WriterLock,
 }
 
-/// A source of any kind.
-pub(super) enum Source {
-    Git(Box<GitTracker>, Duration),
-    Directory(Box<DirectoryTracker>, Duration),
-    Trace(Box<TraceTracker>),
-}
-
 impl Tracker {
     /// Opens the store for writing, making it if need be, and everything it works with.
     ///
     /// # Errors
-    /// Where another process writes to the store, a part of it is damaged or of another format, or a source cannot be
-    /// opened. Nothing is changed then.
+    /// Where another process writes to the store, a part of it is damaged or of another format, or no source can be
+    /// opened and the store knows none of them. Nothing is changed then.
     pub fn open(options: TrackerOptions) -> Result<Self, EngineError> {
         Self::open_with(options, Extras::default())
     }
@@ -137,12 +143,19 @@ impl Tracker {
             return Err(EngineError::NoSource);
         }
         // Sources first: a mistyped path must not leave an empty store behind.
-        let opened =
-            config.sources.iter().map(|source| Opened::open(source, &layout)).collect::<Result<Vec<_>, _>>()?;
-        for (index, source) in opened.iter().enumerate() {
-            if opened[..index].iter().any(|other| other.name == source.name) {
+        let mut openings = open_all(&config.sources, &layout);
+        for (index, source) in openings.iter().enumerate() {
+            if openings[..index].iter().any(|other| other.name == source.name) {
                 return Err(EngineError::SameName { source_name: source.name.clone() });
             }
+        }
+        let is_new = matches!(layout.check_for_writer(), Err(StoreError::Missing { .. }));
+        let is_awaited = |error: &EngineError| extras.follows && matches!(error, EngineError::Unborn { .. });
+        let has_failed = |error: &EngineError| !is_awaited(error);
+        let none_is_there =
+            extras.traces.is_empty() && openings.iter().all(|one| one.failure().is_some_and(has_failed));
+        if is_new && none_is_there {
+            return Err(first_failure(&mut openings));
         }
         let rules = match extras.rules {
             Some(rules) => rules,
@@ -166,21 +179,43 @@ impl Tracker {
         let contents = AllContents::default();
         let mut registry = Registry::open(&database)?;
         let mut removed = Vec::new();
+        let is_known = |name: &str| registry.named(name).is_some();
+        if none_is_there && !openings.iter().any(|opening| is_known(&opening.name)) {
+            return Err(first_failure(&mut openings));
+        }
         if config.is_complete {
-            registry.rename(&opened.iter().map(Opened::record).collect::<Vec<_>>())?;
-            let names: Vec<String> = opened.iter().map(|source| source.name.clone()).collect();
+            registry.rename(&openings.iter().map(|opening| opening.record()).collect::<Vec<_>>())?;
+            let names: Vec<String> = openings.iter().map(|source| source.name.clone()).collect();
             removed = registry.views_beside(&names);
             removed.retain(|view| archive.view(*view).is_some());
         }
-        let mut sources = Vec::with_capacity(opened.len());
-        for source in opened {
-            sources.extend(source.register(&mut registry, &archive, &contents, fingerprint(&rules))?);
+        let mut slots = Vec::with_capacity(openings.len());
+        let is_only_one = openings.len() + extras.traces.len() == 1;
+        for opening in openings {
+            let registered = opening
+                .opened
+                .and_then(|opened| opened.register(&mut registry, &archive, &contents, fingerprint(&rules)));
+            match registered {
+                Ok(sources) => slots.extend(sources.into_iter().map(|source| Slot::new(opening.name.clone(), source))),
+                // A name that the store has for something else is a mistake in the settings.
+                Err(error @ EngineError::OtherKind { .. }) if is_only_one => return Err(error),
+                Err(error) if error.is_of_source() => {
+                    let missing = Missing { config: opening.config, opening: opening.late };
+                    let mut slot = Slot::new(opening.name, Source::Missing(Box::new(missing)));
+                    slot.fails_with(&error, extras.follows);
+                    slots.push(slot);
+                }
+                Err(error) => return Err(error),
+            }
         }
+        let mut restores = Vec::new();
         for feed in extras.traces {
             contents.add(Arc::new(TraceContents(feed.trace.clone())));
-            sources.push(Source::Trace(Box::new(TraceTracker::register(feed, &mut registry, &archive)?)));
+            let name = feed.name.clone();
+            let trace = TraceTracker::register(feed, &mut registry, &archive)?;
+            restores.extend(trace.restores(&mut registry, &archive, &database.catalogue())?);
+            slots.push(Slot::new(name, Source::Trace(Box::new(trace))));
         }
-        let restores = restores(&mut sources, &mut registry, &archive, &database, &contents)?;
 
         let fingerprint = fingerprint(&rules);
         let planning = Planning::default();
@@ -213,8 +248,11 @@ impl Tracker {
             memo,
             contents,
             rules,
+            slots,
+            turn: 0,
+            follows: extras.follows,
+            looks: LookBook::read(&layout),
             layout,
-            sources,
             stop,
             board: Board::new(),
             recorder: extras.recorder,
@@ -239,20 +277,45 @@ impl Tracker {
 
     /// Brings the index in step with every source, and returns once all of it is published, or a stop was asked for.
     ///
-    /// Sources that are fetched are fetched first; where that fails, what is here already is taken.
+    /// Sources that are fetched are fetched first; where that fails, what is here already is taken. A source that fails is
+    /// left out, and so are heads and commits that cannot be indexed: [`Self::left_out`] names them.
     ///
     /// # Errors
-    /// Where a source cannot be read or the store cannot be written.
+    /// Where every source fails, or the store cannot be written.
     pub fn catch_up(&mut self) -> Result<(), EngineError> {
         for fetching in self.fetchings() {
-            fetching.once(&mut 0);
+            fetching.once(&mut Default::default());
         }
         self.look()
     }
 
+    /// Returns what could not be taken so far, a line each: sources, heads and commits, and losses that are held back.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for slot in &self.slots {
+            let name = &slot.name;
+            if let Some(trouble) = &slot.trouble {
+                lines.push(format!("{name} is left out: {}", trouble.what));
+            }
+            if let Some(held) = &slot.held {
+                lines.push(format!("{name}: {}", held.what));
+            }
+            if let Source::Git(git, _) = &slot.source {
+                lines.extend(git.omitted.all().map(|left_out| format!("{name}: {}", left_out.line())));
+            }
+        }
+        lines
+    }
+
     /// Returns the sources that are fetched.
     pub(super) fn fetchings(&self) -> Vec<Fetching> {
-        let fetching = |source: &Source| match source {
+        self.slots.iter().filter_map(|slot| self.fetching(slot)).collect()
+    }
+
+    /// Returns what fetches for a source, if it is fetched.
+    pub(super) fn fetching(&self, slot: &Slot) -> Option<Fetching> {
+        match &slot.source {
             Source::Git(git, _) => Some(Fetching {
                 name: git.name.clone(),
                 source: git.source.clone(),
@@ -260,9 +323,8 @@ impl Tracker {
                 board: self.board.clone(),
                 stop: self.stop.clone(),
             }),
-            Source::Directory(..) | Source::Trace(_) => None,
-        };
-        self.sources.iter().filter_map(fetching).collect()
+            Source::Directory(..) | Source::Trace(_) | Source::Missing(_) => None,
+        }
     }
 
     /// Waits until what keeps searches quick is done as well, for who starts no tracker soon after.
@@ -271,31 +333,45 @@ impl Tracker {
     }
 
     /// Looks at every source as it is here, and returns once all of it is published.
-    pub(super) fn look(&mut self) -> Result<(), EngineError> {
-        for index in 0..self.sources.len() {
-            match &self.sources[index] {
-                Source::Git(..) => self.catch_up_git(index)?,
-                Source::Directory(..) => self.scan_directory(index)?,
-                Source::Trace(_) => self.take_trace(index)?,
+    fn look(&mut self) -> Result<(), EngineError> {
+        let mut failure = None;
+        for index in 0..self.slots.len() {
+            let slot = &mut self.slots[index];
+            slot.is_wanted = true;
+            let Source::Missing(missing) = &slot.source else {
+                slot.trouble = None;
+                continue;
+            };
+            // What was missing at the start is not looked for again at once.
+            if slot.trouble.as_ref().is_none_or(Trouble::is_due) {
+                let opened = Opened::open(&missing.config, &self.layout);
+                self.take_up(index, opened)?;
+            }
+        }
+        while !self.stop.is_asked() {
+            match self.advance()? {
+                Progress::Nothing => break,
+                Progress::Taken => {}
+                Progress::Failed(error) => failure = Some(error),
             }
         }
         self.publisher.settle()?;
         self.retry()?;
         self.report();
-        Ok(())
+        let all_failed = !self.slots.is_empty() && self.slots.iter().all(|slot| slot.has_failed());
+        match failure {
+            Some(error) if all_failed => Err(error),
+            _ if all_failed => {
+                let what = self.slots.iter().find_map(|slot| slot.trouble.as_ref()).map(|trouble| trouble.what.clone());
+                Err(EngineError::LeftOut { what: what.unwrap_or_default() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes how the sources are doing for `status` to read.
     pub(super) fn report(&self) {
-        for source in &self.sources {
-            if let Source::Git(git, _) = source {
-                let (skipped_tags, broken_refs) = git.left_out();
-                self.board.note(&git.name, |state| {
-                    state.skipped_tags = skipped_tags;
-                    state.broken_refs = broken_refs;
-                });
-            }
-        }
+        self.board.note_troubles(&self.slots);
         self.board.write(&self.layout);
     }
 
@@ -304,6 +380,7 @@ impl Tracker {
     /// # Errors
     /// Where the store cannot be written. A source that cannot be read is reported and tried again.
     pub async fn follow(&mut self) -> Result<(), EngineError> {
+        self.follows = true;
         follow::follow(self).await
     }
 

@@ -1,0 +1,284 @@
+//! What a source does in its turn: it plans, takes the next act of its plan, and finds out what that changes.
+//!
+//! In: a slot. Out: its job, and for each act the changes that are to be fed.
+//!
+//! **Invariant:** what changed in a step is found when it is taken, from where its head stands then; so a step that is left out changes
+//! nothing but the start of the next one. What the store holds of a source is told to the graph before anything of it moves.
+
+use super::EngineError;
+use super::directory::{DirectoryState, Found, Watcher};
+use super::job::{Act, Cut, Job};
+use super::open::restore;
+use super::recover::{arrivals, departures, files_of};
+use super::slot::Source;
+use super::step::Step;
+use super::tracker::{NOWHERE, Tracker};
+use super::trouble::Trouble;
+use crate::index::apply::{CommitTarget, Purpose};
+use crate::watch::directory::Pace;
+use crate::watch::git::{GitError, GitSource};
+use dataflows::data::{DocumentPath, FileChange, FileState};
+use snapshots::{Archive, CommitId, SourceId};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+impl Tracker {
+    /// Finds out what a source has to do.
+    pub(super) fn begin(&mut self, index: usize) -> Result<(), EngineError> {
+        match &self.slots[index].source {
+            Source::Git(..) => self.plan(index),
+            Source::Directory(..) => self.begin_files(index),
+            Source::Trace(_) => {
+                self.slots[index].is_wanted = false;
+                self.take_trace(index)
+            }
+            Source::Missing(_) => Ok(()),
+        }
+    }
+
+    /// Plans the steps of a repository.
+    fn plan(&mut self, index: usize) -> Result<(), EngineError> {
+        let begun = Instant::now();
+        let (planned, gone) = self.planning.begin();
+        for (source, commit) in gone {
+            for other in &mut self.slots {
+                if let Source::Git(git, _) = &mut other.source
+                    && git.id == source
+                {
+                    git.dropped(commit);
+                }
+            }
+        }
+        let slot = &mut self.slots[index];
+        let Source::Git(git, _) = &mut slot.source else { return Ok(()) };
+        let mut acts = Vec::new();
+        if !slot.is_restored {
+            let archive = Archive::open_reader(&self.layout.versions())?;
+            let heads = match git.heads() {
+                // The views that are left, if any, are let go by the first plan; it also says what is wrong.
+                Err(EngineError::NoRefs { .. } | EngineError::Unborn { .. }) => Vec::new(),
+                heads => heads?,
+            };
+            for head in heads.into_iter().filter(|head| !head.is_tag) {
+                let Some(view) = git.view(&head.view).copied() else { continue };
+                let Some(version) = archive.view(view.id) else { continue };
+                acts.push(Act::Restore(view.id, version));
+                git.restored(&head.view);
+            }
+            slot.is_restored = true;
+        }
+        slot.is_wanted = false;
+        match git.plan(&mut self.registry) {
+            Ok(steps) => acts.extend(steps.into_iter().map(Act::Step)),
+            // What is to be restored was noted as restored.
+            Err(error) if !acts.is_empty() && error.is_of_source() => slot.fails_with(&error, self.follows),
+            Err(error) => return Err(error),
+        }
+        slot.job = Some(Job::new(acts, begun, Some(planned)));
+        Ok(())
+    }
+
+    /// Takes the next state of a directory; at first, what the store holds of it is restored and its watcher started.
+    fn begin_files(&mut self, index: usize) -> Result<(), EngineError> {
+        let begun = Instant::now();
+        let slot = &mut self.slots[index];
+        let Source::Directory(directory, poll) = &mut slot.source else { return Ok(()) };
+        let mut acts = Vec::new();
+        if !slot.is_restored {
+            let archive = Archive::open_reader(&self.layout.versions())?;
+            let version = archive.view(directory.view);
+            let known = version.map(|version| files_of(&archive, &self.registry.catalogue(), version)).transpose()?;
+            let pace = Pace { poll: *poll, ..Default::default() };
+            let looks = self.looks.of(directory.view.get());
+            let known = known.unwrap_or_default();
+            let watcher = Watcher::start(&directory.files, known, pace, looks, directory.accepts)?;
+            self.contents.add(watcher.contents(&directory.files));
+            directory.watcher = Some(watcher);
+            acts.extend(version.map(|version| Act::Restore(directory.view, version)));
+            slot.is_restored = true;
+        }
+        match slot.found.pop_front() {
+            Some(found) => acts.push(Act::Found(Box::new(found))),
+            None => {
+                slot.is_wanted = false;
+                // A task of its own looks where the directory is followed.
+                if !self.follows && directory.watcher.is_some() {
+                    acts.push(Act::Look);
+                }
+            }
+        }
+        slot.job = Some(Job::new(acts, begun, None));
+        Ok(())
+    }
+
+    /// Takes the next act of a source, or ends its job.
+    pub(super) fn act(&mut self, index: usize) -> Result<(), EngineError> {
+        let Some(job) = &mut self.slots[index].job else { return Ok(()) };
+        let begun = job.begun;
+        let Some(act) = job.acts.pop_front() else {
+            self.slots[index].job = None;
+            self.end_job(index);
+            return Ok(());
+        };
+        let cut = match act {
+            Act::Restore(view, version) => {
+                let archive = Archive::open_reader(&self.layout.versions())?;
+                let files = files_of(&archive, &self.registry.catalogue(), version)?;
+                let restored = restore(&archive, version, view, arrivals(files));
+                restored
+                    .map(|(head, purpose, changes)| self.cut(head, purpose, changes, [begun, Instant::now()], None))
+                    .transpose()?
+            }
+            Act::Step(step) => self.take(index, step, begun)?,
+            Act::Look => {
+                let Source::Directory(directory, _) = &mut self.slots[index].source else { return Ok(()) };
+                let Some(watcher) = &mut directory.watcher else { return Ok(()) };
+                let looked = watcher.look();
+                let is_reconciled = looked.as_ref().is_ok_and(|state| state.is_reconciled);
+                self.board.note_watch(&directory.name, watcher.what(), &watcher.state(), is_reconciled);
+                self.find(index, Found { state: looked?, begun, _permit: None })?
+            }
+            Act::Found(found) => self.find(index, *found)?,
+        };
+        if let Some(job) = &mut self.slots[index].job {
+            job.cut = cut;
+            job.begun = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Notes that a source has nothing more to do.
+    fn end_job(&mut self, index: usize) {
+        let follows = self.follows;
+        let slot = &mut self.slots[index];
+        if let Source::Git(git, _) = &mut slot.source
+            // Where only what was known could be restored, it is still in trouble.
+            && !slot.is_wanted
+        {
+            git.caught_up();
+            self.board.note_watch(&git.name, "refs", &git.events, true);
+            slot.works(follows);
+        }
+    }
+
+    /// Finds out what a step of a repository changes; nothing comes of a commit that cannot be indexed.
+    fn take(&mut self, index: usize, step: Step, begun: Instant) -> Result<Option<Cut>, EngineError> {
+        let Source::Git(git, _) = &self.slots[index].source else { return Ok(None) };
+        let (source, repository) = (git.id, git.source.clone());
+        let (graph_view, purpose, changes) = match step {
+            Step::Move { graph_view, to, view } => {
+                let changes = match self.changes(source, &repository, git.stands(graph_view), to.id) {
+                    Err(error) if error.is_of_commit() => {
+                        if let Source::Git(git, _) = &mut self.slots[index].source {
+                            git.refuse(&step, &error);
+                        }
+                        return Ok(None);
+                    }
+                    changes => changes?,
+                };
+                let target = CommitTarget { source, commit: to.id, parent: to.first_parent, time: to.time, view };
+                (graph_view, Purpose::Commit(target), changes)
+            }
+            // Its commit was to get its snapshot on the way, and was left out.
+            Step::Point { commit, .. } if !git.has(commit) => return Ok(None),
+            Step::Point { view, commit } => (NOWHERE, Purpose::Point { view, source, commit }, Vec::new()),
+            Step::Leave { graph_view, view } => {
+                let at = git.stands(graph_view);
+                if at.is_none() && view.is_none() {
+                    return Ok(None);
+                }
+                let files = at.map(|at| self.files_at(source, at)).transpose()?.flatten();
+                let files = match (files, at) {
+                    (Some(files), _) => files,
+                    (None, Some(at)) => repository.files(at)?.into_iter().collect(),
+                    (None, None) => Default::default(),
+                };
+                (graph_view, Purpose::Leave { view }, departures(files))
+            }
+        };
+        self.cut(graph_view, purpose, changes, [begun, Instant::now()], Some(step)).map(Some)
+    }
+
+    /// Returns the changes that lead from where a head of the graph stands to a commit.
+    fn changes(
+        &self,
+        source: SourceId,
+        repository: &GitSource,
+        from: Option<CommitId>,
+        to: CommitId,
+    ) -> Result<Vec<FileChange>, EngineError> {
+        match (repository.diff(from, to), from) {
+            (Ok(changes), _) => Ok(changes),
+            (Err(error @ (GitError::TreeTooLarge { .. } | GitError::FolderTooLarge { .. })), _)
+            | (Err(error), None) => Err(error.into()),
+            // After a rewrite the old commit may be gone from the repository; the store still knows it.
+            (Err(error), Some(from)) => {
+                let files = repository.files(to)?.into_iter().collect();
+                let known = self.files_at(source, from)?.ok_or(error)?;
+                Ok(crate::watch::changes(&known, &files))
+            }
+        }
+    }
+
+    /// Returns the files of a commit as the store knows them, once everything under way is published.
+    fn files_at(
+        &self,
+        source: SourceId,
+        commit: CommitId,
+    ) -> Result<Option<BTreeMap<DocumentPath, FileState>>, EngineError> {
+        self.publisher.settle()?;
+        let archive = Archive::open_reader(&self.layout.versions())?;
+        let version = archive.by_commit(source, commit);
+        version.map(|version| files_of(&archive, &self.registry.catalogue(), version)).transpose()
+    }
+
+    /// Takes a state of a directory over, if it is a new one.
+    fn find(&mut self, index: usize, found: Found) -> Result<Option<Cut>, EngineError> {
+        let Found { mut state, begun, .. } = found;
+        let follows = self.follows;
+        let slot = &mut self.slots[index];
+        let Source::Directory(directory, _) = &mut slot.source else { return Ok(None) };
+        let name = &slot.name;
+        if let Some(line) = directory.note_unreadable(std::mem::take(&mut state.unreadable)) {
+            tracing::warn!("{name}: {line}");
+        }
+        if let Some(what) = &state.taken_over {
+            tracing::warn!("{name}: {what}; it was seen again, or accepted, and is taken over now");
+        }
+        match &state.looks.doubt {
+            Some(doubt) => {
+                let seconds = Pace::default().second_look.as_secs();
+                let what = format!(
+                    "{}; what was indexed of them stays until the same is seen {seconds} s later, or `tidemill track` runs with --accept-loss",
+                    doubt.what
+                );
+                let wait = state.next.saturating_duration_since(Instant::now());
+                if Trouble::note(&mut slot.held, what, Some(wait)) && follows {
+                    tracing::warn!("{name}: {}", slot.held.as_ref().map_or("", |held| &held.what));
+                }
+                slot.held = slot.held.take().map(|held| held.since(doubt.since));
+            }
+            None => {
+                if slot.held.take().is_some() && state.taken_over.is_none() && follows {
+                    tracing::warn!("{name}: what seemed to be gone is there again");
+                }
+            }
+        }
+        let looks = std::mem::take(&mut state.looks);
+        if let Err(error) = self.looks.put(&self.layout, directory.view.get(), &looks) {
+            tracing::warn!("{error}");
+        }
+        let (commit, parent, time) = state.commit(directory.at);
+        let is_known = directory.at == Some(commit) && state.changes.is_empty();
+        let purpose =
+            Purpose::Commit(CommitTarget { source: directory.id, commit, parent, time, view: Some(directory.view) });
+        directory.at = Some(commit);
+        let graph_view = directory.graph_view();
+        slot.works(follows);
+        if is_known {
+            return Ok(None);
+        }
+        let DirectoryState { changes, .. } = state;
+        self.cut(graph_view, purpose, changes, [begun, Instant::now()], None).map(Some)
+    }
+}

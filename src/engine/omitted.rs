@@ -1,0 +1,117 @@
+//! What a repository has that is left out while the rest of it is tracked: refs, heads and commits.
+//!
+//! In: what could not be read or indexed, and what could be again. Out: what is passed over for now, lines for the log, and what
+//! `status` shows.
+//!
+//! **Invariant:** each of them is said once when it begins and once when it ends. A tree that is too large is never tried again by
+//! itself, since a commit never changes; what is missing or cannot be read is, later and later, since a fetch may bring it.
+
+use super::EngineError;
+use super::error::chain;
+use super::trouble::{LeftOut, Trouble};
+use crate::watch::git::GitError;
+use snapshots::CommitId;
+use std::collections::BTreeMap;
+
+/// Commits that are remembered; beyond it all are found anew.
+const MAX_REFUSED: usize = 10_000;
+
+/// What is left out of one repository.
+#[derive(Default)]
+pub(super) struct Omitted {
+    /// Matched refs that cannot be read.
+    refs: BTreeMap<String, LeftOut>,
+    /// Heads whose commits cannot be listed.
+    heads: BTreeMap<String, LeftOut>,
+    /// Commits that cannot be indexed.
+    commits: BTreeMap<CommitId, LeftOut>,
+    news: Vec<String>,
+}
+
+impl Omitted {
+    /// Returns all of it.
+    pub(super) fn all(&self) -> impl Iterator<Item = &LeftOut> {
+        self.refs.values().chain(self.heads.values()).chain(self.commits.values())
+    }
+
+    /// Returns how many matched refs cannot be read.
+    pub(super) fn refs(&self) -> usize {
+        self.refs.len()
+    }
+
+    /// Returns whether there are heads whose commits cannot be listed.
+    pub(super) fn has_heads(&self) -> bool {
+        !self.heads.is_empty()
+    }
+
+    /// Adds a line to the log.
+    pub(super) fn say(&mut self, line: String) {
+        self.news.push(line);
+    }
+
+    /// Returns the lines that were not logged yet.
+    pub(super) fn news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Takes over which refs cannot be read now, and why.
+    pub(super) fn note_refs(&mut self, broken: Vec<(String, String)>) {
+        note(&mut self.news, &mut self.refs, broken);
+    }
+
+    /// Takes over the commits of which heads cannot be listed now, and why.
+    pub(super) fn note_heads(&mut self, unplanned: Vec<(String, String)>) {
+        note(&mut self.news, &mut self.heads, unplanned);
+    }
+
+    /// Leaves a commit out.
+    pub(super) fn refuse(&mut self, commit: CommitId, view: &str, error: &EngineError) {
+        let is_final =
+            matches!(error, EngineError::Git(GitError::TreeTooLarge { .. } | GitError::FolderTooLarge { .. }));
+        let mut trouble = self.commits.remove(&commit).map(|known| known.trouble);
+        let is_new = Trouble::note(&mut trouble, chain(error), None);
+        if self.commits.len() >= MAX_REFUSED {
+            self.commits.clear();
+        }
+        let Some(trouble) = trouble else { return };
+        let trouble = if is_final { trouble.for_good() } else { trouble };
+        let left_out = LeftOut { view: view.to_owned(), commit: Some(commit), trouble };
+        if is_new {
+            self.news.push(left_out.line());
+        }
+        self.commits.insert(commit, left_out);
+    }
+
+    /// Returns whether a commit is left out for now.
+    pub(super) fn is_refused(&self, commit: CommitId) -> bool {
+        self.commits.get(&commit).is_some_and(|left_out| !left_out.trouble.is_due())
+    }
+
+    /// Notes that a commit was taken.
+    pub(super) fn took(&mut self, commit: CommitId) {
+        if let Some(left_out) = self.commits.remove(&commit) {
+            self.news.push(format!("commit {commit} of {} is indexed now", left_out.view));
+        }
+    }
+
+    /// Looks again at commits that were missing something or could not be read: something was fetched.
+    pub(super) fn hurry(&mut self) {
+        self.commits.values_mut().for_each(|left_out| left_out.trouble.hurry());
+    }
+}
+
+/// Takes over what is left out now, by name.
+fn note(news: &mut Vec<String>, known: &mut BTreeMap<String, LeftOut>, now: Vec<(String, String)>) {
+    let mut before = std::mem::take(known);
+    for (name, what) in now {
+        let mut trouble = before.remove(&name).map(|left_out| left_out.trouble);
+        let is_new = Trouble::note(&mut trouble, what, None);
+        let Some(trouble) = trouble else { continue };
+        let left_out = LeftOut { view: name.clone(), commit: None, trouble };
+        if is_new {
+            news.push(left_out.line());
+        }
+        known.insert(name, left_out);
+    }
+    news.extend(before.into_keys().map(|name| format!("{name} is tracked again")));
+}

@@ -1,0 +1,120 @@
+//! One tracked source with all that the tracker remembers of it: its work, its trouble, and whether it is watched.
+//!
+//! In: a source that was found, or one that was not. Out: what is to be done next for it.
+//!
+//! **Invariant:** a slot keeps its number for as long as the tracker runs; a source that is found later takes the place in which it
+//! was missed, and its trouble never touches another slot.
+
+use super::EngineError;
+use super::directory::{DirectoryTracker, Found};
+use super::error::chain;
+use super::git::GitTracker;
+use super::job::Job;
+use super::open::Opened;
+use super::trace::TraceTracker;
+use super::trouble::Trouble;
+use crate::config::SourceConfig;
+use crate::store::SourceKind;
+use std::collections::VecDeque;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+/// A source of any kind.
+pub(super) enum Source {
+    Git(Box<GitTracker>, Duration),
+    Directory(Box<DirectoryTracker>, Duration),
+    Trace(Box<TraceTracker>),
+    /// It is configured and was not found yet.
+    Missing(Box<Missing>),
+}
+
+/// A source that was not found yet.
+pub(super) struct Missing {
+    pub(super) config: SourceConfig,
+    /// What is looking for it, on a thread of its own: a file system that hangs must hold up nothing else.
+    pub(super) opening: Option<Receiver<Result<Opened, EngineError>>>,
+}
+
+/// A tracked source.
+pub(super) struct Slot {
+    pub(super) name: String,
+    pub(super) source: Source,
+    pub(super) trouble: Option<Trouble>,
+    /// A loss of files that is held back for a second look.
+    pub(super) held: Option<Trouble>,
+    /// Whether it is to be looked at.
+    pub(super) is_wanted: bool,
+    /// States of a directory that were found and not taken yet.
+    pub(super) found: VecDeque<Found>,
+    pub(super) job: Option<Job>,
+    /// Whether the graph was told what the store holds of it.
+    pub(super) is_restored: bool,
+    /// Whether a task waits for its movements.
+    pub(super) is_watched: bool,
+}
+
+impl Slot {
+    pub(super) fn new(name: String, source: Source) -> Self {
+        Self {
+            name,
+            source,
+            trouble: None,
+            held: None,
+            is_wanted: true,
+            found: VecDeque::new(),
+            job: None,
+            is_restored: false,
+            is_watched: false,
+        }
+    }
+
+    /// Returns whether there is something to do at present.
+    pub(super) fn has_work(&self) -> bool {
+        if self.job.is_some() || !self.found.is_empty() {
+            return true;
+        }
+        let is_left_alone = self.trouble.as_ref().is_some_and(|trouble| !trouble.is_due());
+        self.is_wanted && !is_left_alone && !matches!(self.source, Source::Missing(_))
+    }
+
+    /// Notes that it failed; `says` is whether that is logged. A step in hand is fed to its end all the same: half of it is in the
+    /// graph.
+    pub(super) fn fails(&mut self, what: String, wait: Option<Duration>, says: bool) {
+        self.is_wanted = true;
+        let name = &self.name;
+        if Trouble::note(&mut self.trouble, what, wait) && says {
+            let what = self.trouble.as_ref().map_or("", |trouble| &trouble.what);
+            tracing::warn!("{name}: {what}; it is tried again, at first in a second, later once a minute");
+        }
+    }
+
+    /// As [`Self::fails`], with an error.
+    pub(super) fn fails_with(&mut self, error: &EngineError, says: bool) {
+        self.fails(chain(error), None, says);
+    }
+
+    /// Returns whether nothing of it could be looked at.
+    pub(super) fn has_failed(&self) -> bool {
+        self.trouble.is_some()
+    }
+
+    /// Notes that it works.
+    pub(super) fn works(&mut self, says: bool) {
+        if let Some(trouble) = self.trouble.take()
+            && says
+        {
+            tracing::warn!("{}: it can be read again, after: {}", self.name, trouble.what);
+        }
+    }
+
+    /// Returns `git`, `directory` or `trace`.
+    pub(super) fn kind(&self) -> &'static str {
+        match &self.source {
+            Source::Git(..) => SourceKind::Git.as_str(),
+            Source::Directory(..) => SourceKind::Directory.as_str(),
+            Source::Trace(_) => SourceKind::Trace.as_str(),
+            Source::Missing(missing) if missing.config.path.starts_with("dir:") => SourceKind::Directory.as_str(),
+            Source::Missing(_) => SourceKind::Git.as_str(),
+        }
+    }
+}
