@@ -5,14 +5,21 @@
 use super::output::{bytes, json_line, line, short};
 use super::{Global, Outcome};
 use crate::search::Searcher;
+use crate::search::show_time;
 use crate::serve::wire::{
-    CollectedStatus, FaultStatus, SourceStatus, StatusAnswer, TrackerStatus, ViewStatus, WirePath, WorkCounts,
+    CollectedStatus, FaultStatus, RunningStatus, SourceStatus, StatusAnswer, TrackerStatus, TroubleStatus, ViewStatus,
+    WirePath, WorkCounts,
 };
-use crate::store::{SourceRecord, TrackerState};
+use crate::store::{Layout, SourceKind, SourceRecord, SourceState, TrackerState, writer};
+use crate::watch::git::GitSource;
+use crate::watch::worktree::WORKTREE_VIEW;
 use anyhow::Result;
 use dataflows::data::Outcome as DocumentOutcome;
-use snapshots::{Ordinal, SourceId};
+use snapshots::{CommitId, Ordinal, SourceId};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Runs `status`.
 pub(super) fn run(global: &Global) -> Result<Outcome> {
@@ -23,18 +30,68 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
     for (id, record) in searcher.revisions().sources() {
         sources.push(source_status(&searcher, *id, record, tracker.as_ref())?);
     }
+    // Sources that were never there have no row yet.
+    let is_known = |name: &String| searcher.revisions().sources().iter().any(|(_, record)| record.name == *name);
+    let unknown = tracker.iter().flat_map(|state| &state.sources).filter(|(name, _)| !is_known(name));
+    sources.extend(unknown.map(|(name, state)| missing_source(name, state)));
     let mut work = WorkCounts::default();
     reader.catalogue().receipts()?.iter().for_each(|receipt| work.add(receipt));
     let bytes = reader.database().bytes_by_part(reader.layout())?;
     let entries = u64::from(reader.catalogue().next_entry()?);
     let last_collection = reader.database().last_collection()?.map(CollectedStatus::from);
-    let answer = StatusAnswer { sources, entries, bytes, work, last_collection };
+    let tracker = running(&global.layout(), tracker.as_ref());
+    let answer = StatusAnswer { sources, entries, bytes, work, last_collection, tracker };
     if global.json {
         json_line(&answer)?
     } else {
         show(&answer)?
     }
     Ok(Outcome::Done)
+}
+
+/// Finds out whether a tracker runs, by the lock that it would hold.
+fn running(layout: &Layout, report: Option<&TrackerState>) -> RunningStatus {
+    let holder = writer(layout);
+    let process = holder.flatten();
+    let own = report.filter(|report| process == Some(report.process) && report.started > 0);
+    RunningStatus {
+        running: holder.is_some(),
+        process,
+        since: own.map(|report| show_time(report.started)),
+        reported: report.map(|report| show_time(report.written)),
+    }
+}
+
+/// Describes a source that a tracker misses and the store knows nothing of.
+fn missing_source(name: &str, state: &SourceState) -> SourceStatus {
+    let kind = if state.kind == "directory" { "directory" } else { "git" };
+    let (skipped, tracker) = (BTreeMap::new(), Some(TrackerStatus::from(state)));
+    SourceStatus { name: name.to_owned(), kind, views: Vec::new(), documents: 0, skipped, faults: Vec::new(), tracker }
+}
+
+/// What is known of how far behind its source a view is.
+#[derive(Default)]
+struct Lag {
+    behind: Option<u64>,
+    looked_at: Option<String>,
+    unknown: Option<String>,
+}
+
+/// Asks a repository how far behind it a view is.
+fn lag(git: &Result<GitSource, String>, view: &str, stands: CommitId) -> Lag {
+    let git = match git {
+        Ok(git) => git,
+        Err(why) => return Lag { unknown: Some(why.clone()), ..Lag::default() },
+    };
+    let behind = git.resolve(view).and_then(|now| {
+        let commits = git.new_commits(stands, now)?;
+        // A head that was reset stands elsewhere, though nothing is new.
+        Ok(if commits.is_empty() && now != stands { 1 } else { commits.len() as u64 })
+    });
+    match behind {
+        Ok(behind) => Lag { behind: Some(behind), ..Lag::default() },
+        Err(error) => Lag { unknown: Some(error.to_string()), ..Lag::default() },
+    }
 }
 
 fn source_status(
@@ -44,25 +101,35 @@ fn source_status(
     tracker: Option<&TrackerState>,
 ) -> Result<SourceStatus> {
     let (reader, revisions) = (searcher.reader(), searcher.revisions());
-    let repository = revisions.repository(record);
+    let repository = match (revisions.repository(record), record.location.is_empty()) {
+        (Some(git), _) => Ok(git),
+        (None, true) => Err("the source was imported and is not tracked here".to_owned()),
+        (None, false) => Err(GitSource::open(Path::new(OsStr::from_bytes(&record.location)))
+            .err()
+            .map_or_else(|| "it could not be opened".to_owned(), |error| error.to_string())),
+    };
+    let state = tracker.and_then(|state| state.sources.get(&record.name));
+    let looked_at = |what: &str| state?.watches.get(what)?.last_reconcile.map(show_time);
     let mut views = Vec::new();
     reader.with_archive(|archive| {
         let heads: BTreeMap<_, _> = archive.views().collect();
         for (view, name) in revisions.views_of(id) {
             let Some(head) = heads.get(&view) else { continue };
             let Some(version) = archive.version(head.version) else { continue };
-            let behind = repository.as_ref().and_then(|git| {
-                let now = git.resolve(name).ok()?;
-                git.new_commits(version.commit, now).ok().map(|commits| {
-                    // A head that was reset stands elsewhere, though nothing is new.
-                    if commits.is_empty() && now != version.commit { 1 } else { commits.len() as u64 }
-                })
-            });
+            let is_worktree = name == WORKTREE_VIEW && !repository.as_ref().is_ok_and(|git| git.resolve(name).is_ok());
+            let Lag { behind, looked_at, unknown } = match record.kind {
+                SourceKind::Directory => Lag { looked_at: looked_at("files"), ..Lag::default() },
+                SourceKind::Git if is_worktree => Lag { looked_at: looked_at(name), ..Lag::default() },
+                SourceKind::Git => lag(&repository, name, version.commit),
+                SourceKind::Trace => Lag { behind: Some(0), ..Lag::default() },
+            };
             views.push(ViewStatus {
                 name: name.to_owned(),
                 commit: version.commit.to_string(),
                 epoch: head.epoch.get(),
                 behind,
+                looked_at,
+                unknown,
                 live_entries: version.statistics.live_entries,
             });
         }
@@ -74,7 +141,7 @@ fn source_status(
         documents: 0,
         skipped: BTreeMap::new(),
         faults: Vec::new(),
-        tracker: tracker.and_then(|state| state.sources.get(&record.name)).map(TrackerStatus::from),
+        tracker: state.map(TrackerStatus::from),
     };
     let selected = revisions.select(reader, Some(&record.name), None, None).unwrap_or_default();
     for selected in selected {
@@ -95,7 +162,31 @@ fn source_status(
     Ok(status)
 }
 
+/// Returns what is wrong, since when, and when it is tried again.
+fn trouble(trouble: &TroubleStatus) -> String {
+    let next = match &trouble.next_try {
+        Some(next) => format!("next try {next}"),
+        None => "tried again when it changes".to_owned(),
+    };
+    format!("{} (since {}, {next})", &trouble.what, trouble.since)
+}
+
 fn show_tracker(tracker: &TrackerStatus) -> Result<()> {
+    if let Some(wrong) = &tracker.trouble {
+        line(format!("  trouble: {}", trouble(wrong)))?;
+    }
+    for left_out in &tracker.left_out {
+        let commit = left_out.commit.as_ref().map_or_else(String::new, |commit| format!(" commit {}", short(commit)));
+        line(format!("  left out: {}{commit}: {}", &left_out.view, trouble(&left_out.trouble)))?;
+    }
+    for unreadable in &tracker.unreadable {
+        let (path, why, since) = (&unreadable.path.path, &unreadable.why, &unreadable.since);
+        line(format!("  cannot read {}: {} (since {since}); what was indexed there stays", path, why))?;
+    }
+    let more = tracker.unreadable_paths.saturating_sub(tracker.unreadable.len() as u64);
+    if more > 0 {
+        line(format!("  and {more} more paths that cannot be read"))?;
+    }
     let or_never = |time: &Option<String>| time.clone().unwrap_or_else(|| "never".to_owned());
     for watch in &tracker.watches {
         let (event, reconcile) = (or_never(&watch.last_event), or_never(&watch.last_reconcile));
@@ -126,15 +217,41 @@ fn show_tracker(tracker: &TrackerStatus) -> Result<()> {
     Ok(())
 }
 
+/// Returns how far behind its source a view is, in words.
+fn lag_text(view: &ViewStatus) -> String {
+    match (&view.behind, &view.looked_at, &view.unknown) {
+        (Some(0), ..) => "current".to_owned(),
+        (Some(1), ..) => "1 commit behind".to_owned(),
+        (Some(number), ..) => format!("{number} commits behind"),
+        (None, Some(time), _) => format!("all looked at {}", ago(time)),
+        (None, None, Some(why)) => format!("its repository cannot be asked: {}", why),
+        (None, None, None) => "not looked at by the last tracker".to_owned(),
+    }
+}
+
+/// Returns how long ago a time was.
+fn ago(time: &str) -> String {
+    let Ok(time) = time.parse::<jiff::Timestamp>() else { return time.to_owned() };
+    match jiff::Timestamp::now().as_second() - time.as_second() {
+        seconds @ ..120 => format!("{} s ago", seconds.max(0)),
+        seconds @ ..7_200 => format!("{} min ago", seconds / 60),
+        seconds => format!("{} h ago", seconds / 3_600),
+    }
+}
+
 fn show(status: &StatusAnswer) -> Result<()> {
+    let tracker = &status.tracker;
+    let process = tracker.process.map_or_else(|| "a process".to_owned(), |number| format!("process {number}"));
+    match (tracker.running, &tracker.since, &tracker.reported) {
+        (true, Some(since), _) => line(format!("a tracker runs: {process}, since {since}"))?,
+        (true, None, _) => line(format!("{process} writes to the store"))?,
+        (false, _, Some(reported)) => line(format!("no tracker runs; the last one reported {}", ago(reported)))?,
+        (false, _, None) => line("no tracker runs")?,
+    }
     for source in &status.sources {
         line(format!("{} ({}): {} documents", source.name, source.kind, source.documents))?;
         for view in &source.views {
-            let behind = match view.behind {
-                Some(0) => "current".to_owned(),
-                Some(number) => format!("{number} commits behind"),
-                None => "its source cannot be asked".to_owned(),
-            };
+            let behind = lag_text(view);
             line(format!(
                 "  {}  {}  epoch {}  {} entries  {behind}",
                 view.name,

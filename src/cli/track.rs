@@ -14,8 +14,12 @@ use crate::trace::live::LiveRecorder;
 use anyhow::Result;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// What was left out is said in so many lines at the most.
+const MAX_LEFT_OUT: usize = 20;
 
 #[derive(Args, Debug, Clone, Default)]
 pub(super) struct TrackArgs {
@@ -40,6 +44,9 @@ pub(super) struct TrackArgs {
     /// How often to fetch from the remote of a repository, as in `1m`; without it nothing is fetched.
     #[arg(long, value_name = "EVERY", value_parser = parse_duration)]
     pub(super) fetch: Option<Duration>,
+    /// Take over at once that files are gone which may be gone with their disk; otherwise they are held back for a minute.
+    #[arg(long)]
+    pub(super) accept_loss: bool,
     /// Track what is not committed yet in a repository's work tree as well, as the view `worktree`.
     #[arg(long)]
     pub(super) worktree: bool,
@@ -62,7 +69,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 /// Runs `track`.
 pub(super) fn run(global: &Global, args: TrackArgs) -> Result<Outcome> {
     let mut config = global.config()?;
-    let TrackArgs { sources, once, refs, backfill, name, poll, fetch, worktree } = args;
+    let TrackArgs { sources, once, refs, backfill, name, poll, fetch, accept_loss, worktree } = args;
     anyhow::ensure!(name.is_none() || sources.len() < 2, "--name names one source, and {} are given", sources.len());
     let backfill: Option<Backfill> = backfill.map(|text| text.parse()).transpose()?;
     if !sources.is_empty() {
@@ -75,11 +82,13 @@ pub(super) fn run(global: &Global, args: TrackArgs) -> Result<Outcome> {
             fetch_seconds: fetch.map(|fetch| fetch.as_secs_f64()),
             worktree,
             asks_again: backfill.is_some(),
+            accepts_loss: false,
             retention: None,
         };
         config.is_complete = false;
         config.sources = sources.into_iter().map(source).collect();
     }
+    config.sources.iter_mut().for_each(|source| source.accepts_loss = accept_loss);
     let report = Report::new(global, once);
     let summary = track(global.layout(), config, report.clone(), once)?;
     report.finish();
@@ -96,10 +105,10 @@ pub(super) fn run(global: &Global, args: TrackArgs) -> Result<Outcome> {
             ))?;
         }
     }
-    Ok(Outcome::Done)
+    Ok(if once && report.is_anything_left_out() { Outcome::NotAllWell } else { Outcome::Done })
 }
 
-/// Tracks until all is caught up, or until interrupted; returns what it took.
+/// Tracks until all is caught up, or until interrupted; returns what it took. What was left out is said on standard error.
 pub(super) fn track(layout: Layout, config: crate::config::Config, report: Report, once: bool) -> Result<Summary> {
     track_with(layout, config, report, once, None)
 }
@@ -123,12 +132,13 @@ pub(super) fn track_with(
         print(published);
     });
     let options = TrackerOptions { layout, config, on_published, stop };
-    let extras = Extras { recorder, ..Extras::default() };
+    let extras = Extras { recorder, follows: !once, ..Extras::default() };
     runtime.block_on(async {
         let mut tracker = tokio::task::block_in_place(|| Tracker::open_with(options, extras))?;
         if once {
             tokio::task::block_in_place(|| {
                 tracker.catch_up()?;
+                report.leave_out(&tracker.left_out());
                 tracker.tidy();
                 Ok::<(), EngineError>(())
             })?
@@ -151,6 +161,7 @@ struct Shared {
     quiet: bool,
     summary: Mutex<Summary>,
     failure: Mutex<Option<anyhow::Error>>,
+    is_anything_left_out: AtomicBool,
     progress: Option<ProgressBar>,
 }
 
@@ -166,7 +177,8 @@ impl Report {
     }
 
     fn with(json: bool, quiet: bool, progress: Option<ProgressBar>) -> Self {
-        Self(Arc::new(Shared { json, quiet, summary: Mutex::default(), failure: Mutex::default(), progress }))
+        let (summary, failure, is_anything_left_out) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
+        Self(Arc::new(Shared { json, quiet, summary, failure, is_anything_left_out, progress }))
     }
 
     fn on_published(&self) -> OnPublished {
@@ -212,6 +224,21 @@ impl Report {
             None if self.0.quiet => Ok(()),
             None => line(text),
         }
+    }
+
+    /// Says what was left out, a line each.
+    fn leave_out(&self, lines: &[String]) {
+        for line in lines.iter().take(MAX_LEFT_OUT) {
+            tracing::error!("{}", line);
+        }
+        if lines.len() > MAX_LEFT_OUT {
+            tracing::error!("and {} more are left out; `tidemill status` lists them", lines.len() - MAX_LEFT_OUT);
+        }
+        self.0.is_anything_left_out.store(!lines.is_empty(), Ordering::Relaxed);
+    }
+
+    fn is_anything_left_out(&self) -> bool {
+        self.0.is_anything_left_out.load(Ordering::Relaxed)
     }
 
     fn summary(&self) -> Summary {

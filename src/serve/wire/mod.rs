@@ -20,8 +20,8 @@ pub use snapshots::{
     BisectAnswer, BisectChange, BisectStepLine, CollectionLine, CopyLine, DiffLine, SnapshotLine, StoredBytes,
 };
 pub use store::{
-    CollectedStatus, DumpLine, FaultStatus, FetchStatus, SourceStatus, StatusAnswer, TrackerStatus, ViewStatus,
-    WatchStatus,
+    CollectedStatus, DumpLine, FaultStatus, FetchStatus, LeftOutStatus, RunningStatus, SourceStatus, StatusAnswer,
+    TrackerStatus, TroubleStatus, UnreadableStatus, ViewStatus, WatchStatus,
 };
 pub use track::{EpochLine, Summary, SummaryLine, WorkCounts};
 pub use verify::{FindingLine, VerifySummary, VerifySummaryLine};

@@ -4,7 +4,7 @@
 
 use super::{WirePath, WorkCounts};
 use crate::search::show_time;
-use crate::store::{LastCollection, SourceState, WatchState};
+use crate::store::{LastCollection, LeftOutState, SourceState, TroubleState, UnreadableState, WatchState};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -44,6 +44,21 @@ pub struct StatusAnswer {
     /// The last collection that was whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_collection: Option<CollectedStatus>,
+    /// The process that writes to the store.
+    pub tracker: RunningStatus,
+}
+
+/// Whether a tracker runs.
+#[derive(Debug, Serialize)]
+pub struct RunningStatus {
+    /// Whether a process holds the writer's lock.
+    pub running: bool,
+    /// Its number.
+    pub process: Option<u32>,
+    /// When it started, as far as it has reported.
+    pub since: Option<String>,
+    /// When a tracker last reported.
+    pub reported: Option<String>,
 }
 
 /// A collection in `status`.
@@ -98,6 +113,70 @@ pub struct TrackerStatus {
     /// How fetching goes, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetch: Option<FetchStatus>,
+    /// What is wrong with the source as a whole; what was indexed of it stays.
+    pub trouble: Option<TroubleStatus>,
+    /// Heads and commits that are left out.
+    pub left_out: Vec<LeftOutStatus>,
+    /// Files and folders that cannot be read; what was indexed there stays. At most a hundred of them.
+    pub unreadable: Vec<UnreadableStatus>,
+    /// How many there are.
+    pub unreadable_paths: u64,
+}
+
+/// What is wrong, since when, and when it is tried again.
+#[derive(Debug, Serialize)]
+pub struct TroubleStatus {
+    /// What was tried, on what, and why it failed.
+    pub what: String,
+    /// Since when.
+    pub since: String,
+    /// When it is tried again; nothing where only a change of the source can help.
+    pub next_try: Option<String>,
+}
+
+/// A head or a commit that is left out.
+#[derive(Debug, Serialize)]
+pub struct LeftOutStatus {
+    /// The view, or the ref.
+    pub view: String,
+    /// The commit, if it is one.
+    pub commit: Option<String>,
+    /// What is wrong with it.
+    #[serde(flatten)]
+    pub trouble: TroubleStatus,
+}
+
+/// A file or folder that cannot be read.
+#[derive(Debug, Serialize)]
+pub struct UnreadableStatus {
+    /// Where.
+    #[serde(flatten)]
+    pub path: WirePath,
+    /// Why.
+    pub why: String,
+    /// Since when.
+    pub since: String,
+}
+
+impl From<&TroubleState> for TroubleStatus {
+    fn from(state: &TroubleState) -> Self {
+        let TroubleState { what, since, next_try } = state;
+        Self { what: what.clone(), since: show_time(*since), next_try: next_try.map(show_time) }
+    }
+}
+
+impl From<&LeftOutState> for LeftOutStatus {
+    fn from(state: &LeftOutState) -> Self {
+        let LeftOutState { view, commit, trouble } = state;
+        Self { view: view.clone(), commit: commit.clone(), trouble: trouble.into() }
+    }
+}
+
+impl From<&UnreadableState> for UnreadableStatus {
+    fn from(state: &UnreadableState) -> Self {
+        let path = dataflows::data::DocumentPath::new(state.path.as_slice());
+        Self { path: WirePath::from(&path), why: state.why.clone(), since: show_time(state.since) }
+    }
 }
 
 /// How well one thing is watched.
@@ -141,6 +220,10 @@ impl From<&SourceState> for TrackerStatus {
             watches: state.watches.iter().map(watch).collect(),
             skipped_tags: state.skipped_tags,
             broken_refs: state.broken_refs,
+            trouble: state.trouble.as_ref().map(TroubleStatus::from),
+            left_out: state.left_out.iter().map(LeftOutStatus::from).collect(),
+            unreadable: state.unreadable.iter().map(UnreadableStatus::from).collect(),
+            unreadable_paths: state.unreadable_paths,
             fetch: state.fetch.as_ref().map(|fetch| FetchStatus {
                 last: fetch.last.map(show_time),
                 failures: fetch.failures,
@@ -160,8 +243,15 @@ pub struct ViewStatus {
     pub commit: String,
     /// When it moved there.
     pub epoch: u64,
-    /// First-parent commits of the ref that have no snapshot yet; nothing where the source cannot be asked.
+    /// First-parent commits of the ref that have no snapshot yet; nothing for files on disk, and where the repository cannot be
+    /// asked.
     pub behind: Option<u64>,
+    /// Of files on disk: when all of them were last looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looked_at: Option<String>,
+    /// Why the repository cannot be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
     /// Entries alive in it.
     pub live_entries: u64,
 }
