@@ -197,9 +197,9 @@ fn snapshots_dump_and_status_have_the_fields_that_scripts_rely_on() {
     assert!(paths.is_sorted());
 
     let status = &program.json(&["status", "--json"])[0];
-    fields(status, &["sources", "entries", "bytes", "work"]);
+    fields(status, &["sources", "entries", "bytes", "work", "tracker"]);
     let source = &status["sources"][0];
-    let told = ["skipped_tags", "broken_refs", "watches"];
+    let told = ["skipped_tags", "broken_refs", "watches", "trouble", "left_out", "unreadable", "unreadable_paths"];
     fields(source, &[&["name", "kind", "views", "documents", "skipped", "faults"][..], &told].concat());
     assert_eq!((&source["name"], &source["kind"], &source["documents"]), (&"engine".into(), &"git".into(), &2.into()));
     let view = &source["views"][0];

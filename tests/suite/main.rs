@@ -29,4 +29,6 @@ mod sources;
 mod stored;
 mod support;
 mod traces;
+mod troubles;
+mod unseen;
 mod whole;

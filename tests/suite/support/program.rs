@@ -90,7 +90,16 @@ impl Program {
 
     /// Starts the program and lets it run.
     pub(crate) fn start(&self, arguments: &[&str]) -> Live {
-        let mut child = self.command(arguments).stderr(Stdio::null()).spawn().unwrap();
+        Self::live(self.command(arguments).stderr(Stdio::null()))
+    }
+
+    /// As [`Self::start`], with what it logs in a file.
+    pub(crate) fn start_logged(&self, arguments: &[&str], log: &Path) -> Live {
+        Self::live(self.command(arguments).stderr(std::fs::File::create(log).unwrap()))
+    }
+
+    fn live(command: &mut Command) -> Live {
+        let mut child = command.spawn().unwrap();
         let out = child.stdout.take().unwrap();
         let (sender, lines) = channel();
         std::thread::spawn(move || {
