@@ -131,6 +131,40 @@ impl StaticModel {
         vocabulary.as_ref().map_err(|reason| unusable(reason.clone()))?.pieces_of(&prepared).map_err(unusable)
     }
 
+    /// Returns how many bytes of a question's words go to one of its tokens, or nothing where no token is known. Words that the model
+    /// knows are whole tokens, or few; letters in no order are taken apart into many.
+    ///
+    /// # Errors
+    /// Where the compiled-in files cannot be used.
+    pub fn bytes_a_token(&self, question: &str) -> Result<Option<f32>, EmbedError> {
+        let mut bytes = 0;
+        for_each_word(question, |word| bytes += word.len());
+        let tokens = self.with_question(question, |_, worker, tokenize| {
+            worker.read(tokenize, question)?;
+            Ok(worker.tokens.len())
+        })?;
+        Ok((tokens > 0).then(|| bytes as f32 / tokens as f32))
+    }
+
+    /// Runs `work` with a worker's memory and what tokenizes the words of one question.
+    fn with_question<T>(
+        &self,
+        question: &str,
+        work: impl FnOnce(&Rows, &mut Worker, Tokenize<'_>) -> Result<T, EmbedError>,
+    ) -> Result<T, EmbedError> {
+        // Made for the first word that is not remembered.
+        let mut small = None;
+        let mut tokenize = |word: &str, tokens: &mut Vec<u32>| {
+            let pieces = match &small {
+                None if self.pieces.get().is_some() || question.len() > MAX_SMALL_BYTES => self.pieces()?,
+                None => small.insert(self.pieces_of(question)?),
+                Some(pieces) => pieces,
+            };
+            pieces.tokenize(word, tokens)
+        };
+        self.with_worker(|rows, worker| work(rows, worker, &mut tokenize))
+    }
+
     /// Runs `work` with a worker's memory, which later calls use again.
     fn with_worker<T>(&self, work: impl FnOnce(&Rows, &mut Worker) -> Result<T, EmbedError>) -> Result<T, EmbedError> {
         let rows = self.rows()?;
@@ -172,17 +206,7 @@ impl Embedder for StaticModel {
     }
 
     fn embed_query(&self, text: &str) -> Result<Option<Vec<f32>>, EmbedError> {
-        // Made for the first word that is not remembered.
-        let mut small = None;
-        let mut tokenize = |word: &str, tokens: &mut Vec<u32>| {
-            let pieces = match &small {
-                None if self.pieces.get().is_some() || text.len() > MAX_SMALL_BYTES => self.pieces()?,
-                None => small.insert(self.pieces_of(text)?),
-                Some(pieces) => pieces,
-            };
-            pieces.tokenize(word, tokens)
-        };
-        let sum = self.with_worker(|rows, worker| worker.sum(rows, &mut tokenize, text, Side::Query))?;
+        let sum = self.with_question(text, |rows, worker, tokenize| worker.sum(rows, tokenize, text, Side::Query))?;
         Ok(sum.map(|sum| {
             let squares: f64 = sum.iter().map(|&component| f64::from(component) * f64::from(component)).sum();
             sum.iter().map(|&component| (f64::from(component) / squares.sqrt()) as f32).collect()

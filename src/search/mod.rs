@@ -11,6 +11,7 @@
 //! the store. The repository is only asked what a name or a time means.
 
 mod bisect;
+mod doubt;
 mod explain;
 mod filter;
 mod fuse;

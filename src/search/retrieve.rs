@@ -6,6 +6,7 @@
 //! identical texts, are applied before k is counted. Both indexes see the same bitmap: the version's live entries, narrowed by the filter.
 
 use super::SearchError;
+use super::doubt::mark;
 use super::fuse::Fusion;
 use super::hits::{self, Found, Hit};
 use super::request::{Answer, Mode, Request};
@@ -103,7 +104,8 @@ impl Searcher {
         let (filtered, empty_filters) = filtered.map(|passing| (passing.entries, passing.empty_terms)).unzip();
         let lost_vectors = if request.mode == Mode::Bm25 { 0 } else { self.reader.lost_vectors(&view)? };
         let asked = Asked::read(&request.query);
-        let (found, exact) = self.retrieve(request, &asked, &view, filtered.as_ref())?;
+        let (mut found, exact) = self.retrieve(request, &asked, &view, filtered.as_ref())?;
+        mark(&mut found, (request.query.as_str(), &asked), &self.model, &view, &self.reader)?;
         let hits = self.hits(request, &at, &view, filtered.as_ref(), &found)?;
         let unknown_terms = unknown(&view, &asked)?;
         self.reader.let_go_of_much();

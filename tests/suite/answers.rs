@@ -176,6 +176,21 @@ fn what_was_not_asked_for_or_stands_nowhere_is_said() {
         );
         assert_eq!(program.run(&["search", "xqzzv flurbl", "--mode", mode, "--json"]).err, "", "JSON says it itself");
     }
+    // What vectors find all the same is marked, and only that.
+    for mode in ["hybrid", "vector"] {
+        let marks = |query: &str| -> Vec<(String, bool)> {
+            let hits = answer(&[query, "--mode", mode])["hits"].as_array().unwrap().clone();
+            hits.iter().map(|hit| (hit["path"].as_str().unwrap().to_owned(), hit["weak"] == true)).collect()
+        };
+        let nonsense = marks("xqzzv flurbl");
+        assert!(!nonsense.is_empty() && nonsense.iter().all(|(_, weak)| *weak), "{mode}: {nonsense:?}");
+        for query in ["heron at dawn", "spawn a camera"] {
+            let found = marks(query);
+            assert!(found.contains(&("a.md".to_owned(), false)), "{mode}: {found:?}");
+        }
+        assert!(program.run(&["search", "xqzzv flurbl", "--mode", mode]).out.contains("  (weak)\n"));
+        assert!(!program.run(&["search", "heron", "--mode", mode, "-k", "1"]).out.contains("(weak)"));
+    }
     assert_eq!(program.run(&["search", "heron"]).err, "", "nothing to say");
     let partly = program.run(&["search", "heron flurbl"]);
     assert_eq!(partly.err, "not found anywhere in what was searched: flurbl\n");

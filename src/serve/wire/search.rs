@@ -60,6 +60,8 @@ struct WireHit {
     symbol: Option<String>,
     labels: BTreeMap<String, String>,
     introduced_in: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    weak: bool,
     text: String,
     from: WireRanks,
 }
@@ -98,6 +100,7 @@ impl WireHit {
             symbol: non_empty(&hit.card.symbol),
             labels: hit.card.labels.into_iter().collect(),
             introduced_in: hit.introduced_in.map(|introduced| introduced.to_string()),
+            weak: hit.weak,
             text: hit.text,
             from: WireRanks { bm25: hit.bm25.map(WireRank::from), vector: hit.vector.map(WireRank::from) },
         }
