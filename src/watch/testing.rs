@@ -83,6 +83,11 @@ impl Repo {
         self.git(&["rev-parse", &format!("{rev}^{{commit}}")]).parse::<CommitId>().unwrap()
     }
 
+    /// Returns the id of any object.
+    pub(super) fn id_of(&self, rev: &str) -> CommitId {
+        self.git(&["rev-parse", rev]).parse::<CommitId>().unwrap()
+    }
+
     /// Feeds a stream to `git fast-import`, which writes it as one pack.
     pub(super) fn import(&self, stream: &[u8]) {
         let mut command = Command::new("git");

@@ -10,7 +10,8 @@
 //! A pattern without `refs/` in front sees branches and tags only, so `*` does not track what was fetched into
 //! `refs/remotes`; `refs/remotes/*` does.
 
-use super::{Commit, GitError, GitSource, commit_id, commit_value};
+use super::raw::{self, RawCommit};
+use super::{Commit, GitError, GitSource, commit_id, read_commit};
 use git2::{ErrorCode, Reference, Repository};
 use globset::{GlobBuilder, GlobMatcher};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -147,22 +148,23 @@ impl GitSource {
         let mut heads = Heads { broken, ..Heads::default() };
         for (name, reference) in references.iter().filter(|(name, _)| wanted(name)) {
             let is_tag = name.starts_with(TAGS);
-            match reference.peel_to_commit() {
-                Ok(commit) => heads.heads.push(Head {
+            match peel(&repository, reference) {
+                Ok(Some(commit)) => heads.heads.push(Head {
                     view: views[name.as_str()].clone(),
                     reference: name.clone(),
-                    commit: commit_value(&commit),
+                    commit: commit.into(),
                     is_tag,
                 }),
-                Err(error) if is_tag && error.code() != ErrorCode::NotFound => heads.skipped_tags += 1,
-                Err(error) => heads.broken.push((name.clone(), error.message().to_owned())),
+                Ok(None) if is_tag => heads.skipped_tags += 1,
+                Ok(None) => heads.broken.push((name.clone(), "it names no commit".to_owned())),
+                Err(error) => heads.broken.push((name.clone(), with_cause(&error))),
             }
         }
         if let (true, HeadState::Detached(id)) = (wants_head, head) {
             let (view, reference) = (HEAD.to_owned(), HEAD.to_owned());
-            match super::find_commit(&repository, id) {
-                Ok(commit) => heads.heads.push(Head { view, reference, commit: commit_value(&commit), is_tag: false }),
-                Err(error) => heads.broken.push((reference, error.to_string())),
+            match read_commit(&repository, id) {
+                Ok(commit) => heads.heads.push(Head { view, reference, commit: commit.into(), is_tag: false }),
+                Err(error) => heads.broken.push((reference, with_cause(&error))),
             }
         }
         Ok(heads)
@@ -195,9 +197,9 @@ impl GitSource {
             if !views.contains(&view.as_str()) {
                 continue;
             }
-            match handle.peel_to_commit() {
+            match peel(&repository, handle) {
                 // A tag that was moved to a tree or a blob stands nowhere.
-                Err(error) if reference.starts_with(TAGS) && error.code() != ErrorCode::NotFound => {}
+                Ok(None) if reference.starts_with(TAGS) => {}
                 Ok(_) | Err(_) => {
                     standing.insert(view.clone());
                 }
@@ -216,6 +218,21 @@ impl GitSource {
     /// Where the repository, its objects, or the folders of its refs are gone or cannot be read.
     pub fn check(&self) -> Result<(), GitError> {
         loose(&*self.pool.get()?).map(drop)
+    }
+}
+
+/// Returns the commit that a ref leads to, through other refs and tags; nothing where that is a tree or a blob.
+pub(super) fn peel(repository: &Repository, reference: &Reference<'_>) -> Result<Option<RawCommit>, GitError> {
+    let failed = |source| GitError::Read { what: String::from_utf8_lossy(reference.name_bytes()).into_owned(), source };
+    let direct = reference.resolve().map_err(failed)?;
+    let id = direct.target().ok_or_else(|| failed(git2::Error::from_str("it names nothing")))?;
+    raw::peel(repository, commit_id(id))
+}
+
+fn with_cause(error: &GitError) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
     }
 }
 

@@ -17,6 +17,7 @@ mod heads;
 mod history;
 mod lfs;
 mod pool;
+mod raw;
 mod reach;
 mod refs;
 mod resolve;
@@ -29,9 +30,11 @@ pub use refs::{RefWatcher, Woken};
 pub use resolve::{is_abbreviation, parse_time, split_revision};
 
 pub use super::Commit;
+use super::{store_above, store_reason};
 use dataflows::data::DocumentPath;
 use git2::{Error, ErrorCode, ObjectType, Oid, Repository, RepositoryOpenFlags};
 use pool::Pool;
+use raw::read_commit;
 use snapshots::CommitId;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -208,7 +211,32 @@ impl GitSource {
     /// Where the repository does not hold it, or it is no commit.
     pub fn commit(&self, id: CommitId) -> Result<Commit, GitError> {
         let repository = self.pool.get()?;
-        find_commit(&repository, id).map(|commit| commit_value(&commit))
+        read_commit(&repository, id).map(Commit::from)
+    }
+
+    /// Tells whether the repository holds an object of this name.
+    #[must_use]
+    pub fn holds(&self, id: CommitId) -> bool {
+        self.pool.get().is_ok_and(|repository| repository.odb().is_ok_and(|objects| objects.exists(oid(id))))
+    }
+
+    /// Tells whether history is cut off, so that it does not show where it began.
+    ///
+    /// # Errors
+    ///
+    /// Where the repository no longer opens.
+    pub fn is_shallow(&self) -> Result<bool, GitError> {
+        Ok(self.pool.get()?.is_shallow())
+    }
+
+    /// Returns the folder that all work trees of the repository share, as it is called on disk.
+    ///
+    /// # Errors
+    ///
+    /// Where the repository no longer opens.
+    pub fn common_folder(&self) -> Result<PathBuf, GitError> {
+        let folder = self.pool.get()?.commondir().to_owned();
+        Ok(folder.canonicalize().unwrap_or(folder))
     }
 
     /// Returns the root of the work tree.
@@ -231,7 +259,10 @@ impl GitSource {
         let repository = self.pool.get()?;
         let failed = |source| GitError::Read { what: "HEAD".to_owned(), source };
         match repository.head() {
-            Ok(head) => head.peel_to_commit().map(|commit| Some(commit_value(&commit))).map_err(failed),
+            Ok(head) => match head.target() {
+                Some(id) => read_commit(&repository, commit_id(id)).map(|commit| Some(commit.into())),
+                None => Err(failed(Error::from_str("it names nothing"))),
+            },
             Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => Ok(None),
             Err(error) => Err(failed(error)),
         }
@@ -243,6 +274,9 @@ impl GitSource {
         let repository = self.pool.get().ok()?;
         let path = Path::new(OsStr::from_bytes(path.as_bytes()));
         let metadata = repository.workdir()?.join(path).symlink_metadata().ok()?;
+        if let Some(store) = store_above(repository.workdir()?, path) {
+            return Some(store_reason(&store));
+        }
         if repository.is_path_ignored(path).unwrap_or(false) {
             return Some(format!("git ignores it; `git check-ignore -v {}` names the rule", path.display()));
         }
@@ -253,6 +287,11 @@ impl GitSource {
     /// Lends a handle to the watchers beside this module.
     pub(super) fn repository(&self) -> Result<pool::Lent<'_>, GitError> {
         self.pool.get()
+    }
+
+    /// Opens a handle of its own for the watchers beside this module, which may give it another index.
+    pub(super) fn open_again(&self) -> Result<Repository, GitError> {
+        self.pool.open()
     }
 
     /// Returns what reads the contents of this repository's files.
@@ -320,39 +359,12 @@ fn commit_id(oid: Oid) -> CommitId {
     CommitId::from_bytes(oid.as_bytes().try_into().expect("an object id of this build is twenty bytes"))
 }
 
-/// Finds a commit, and names it where it is missing.
-fn find_commit(repository: &Repository, id: CommitId) -> Result<git2::Commit<'_>, GitError> {
-    repository.find_commit(oid(id)).map_err(|source| object_error("commit", id, source))
-}
-
-/// Finds the tree of a commit.
-pub(super) fn tree_of(repository: &Repository, id: CommitId) -> Result<git2::Tree<'_>, GitError> {
-    find_commit(repository, id)?.tree().map_err(|source| object_error("tree of commit", id, source))
-}
-
 /// Turns a failed look-up into an error that names the object.
 fn object_error(kind: &'static str, id: CommitId, source: Error) -> GitError {
     match source.code() {
         ErrorCode::NotFound => GitError::MissingObject { kind, id },
         _ => GitError::Read { what: format!("{kind} {id}"), source },
     }
-}
-
-/// Returns the part of a commit that a tracker needs.
-fn commit_value(commit: &git2::Commit<'_>) -> Commit {
-    Commit { id: commit_id(commit.id()), first_parent: first_parent(commit), time: commit.time().seconds() }
-}
-
-/// Returns the first parent that the commit itself names.
-///
-/// At the boundary of a shallow clone libgit2 hides the parents (its grafts), so they are read from the raw header,
-/// whose `parent` lines follow the `tree` line (gitformat-commit).
-fn first_parent(commit: &git2::Commit<'_>) -> Option<CommitId> {
-    if let Ok(parent) = commit.parent_id(0) {
-        return Some(commit_id(parent));
-    }
-    let line = commit.raw_header_bytes().split(|&byte| byte == b'\n').nth(1)?;
-    std::str::from_utf8(line.strip_prefix(b"parent ")?).ok()?.parse().ok()
 }
 
 /// Returns the word for a kind of object.

@@ -49,6 +49,11 @@ impl Pool {
         refused.insert(commit, what);
     }
 
+    /// Opens a handle that is not shared, for who changes something about it.
+    pub(super) fn open(&self) -> Result<Repository, GitError> {
+        open(&self.path)
+    }
+
     /// Lends a handle.
     pub(super) fn get(&self) -> Result<Lent<'_>, GitError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();

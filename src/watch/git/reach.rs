@@ -7,9 +7,9 @@
 //! comes first, then those of tracked views, branches, tags, and others.
 //! No commit is looked at twice, whatever the number of refs, and [`MOST_COMMITS`] at the most.
 
-use super::heads::{BRANCHES, HeadState, TAGS, references, short_name, view_names};
+use super::heads::{BRANCHES, HeadState, TAGS, peel, references, short_name, view_names};
 use super::history::Line;
-use super::{GitError, GitSource, commit_id};
+use super::{GitError, GitSource};
 use rustc_hash::FxHashSet;
 use snapshots::CommitId;
 
@@ -44,7 +44,7 @@ impl GitSource {
         let head = self.head()?;
         let mut starts: Vec<(u8, Reach)> = Vec::new();
         for (name, reference) in &references {
-            let Ok(at) = reference.peel_to_commit() else { continue };
+            let Ok(Some(at)) = peel(&repository, reference) else { continue };
             let is_head = head == HeadState::Branch(name.clone());
             let rank = match name {
                 _ if is_head => 0,
@@ -57,7 +57,7 @@ impl GitSource {
             let is_short = rank < 4 && (name.starts_with(BRANCHES) || name.starts_with(TAGS));
             let short = if is_short && views[name.as_str()] == short_name(name) { short_name(name) } else { name };
             let pattern = (!is_head).then(|| globset::escape(short));
-            starts.push((rank, Reach { pattern, head: commit_id(at.id()), generations: 0 }));
+            starts.push((rank, Reach { pattern, head: at.id, generations: 0 }));
         }
         if let HeadState::Detached(at) = head {
             starts.push((0, Reach { pattern: None, head: at, generations: 0 }));

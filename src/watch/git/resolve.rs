@@ -16,7 +16,7 @@
 
 use super::heads::{BRANCHES, HEAD, TAGS};
 use super::history::Line;
-use super::{GitError, GitSource, commit_id, find_commit, oid};
+use super::{GitError, GitSource, commit_id, raw, read_commit};
 use git2::{ErrorCode, Oid, Repository};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -170,11 +170,11 @@ fn ambiguous(name: &str, several: &[(String, CommitId)]) -> GitError {
 
 fn resolve_name(repository: &Repository, name: &str) -> Result<Option<CommitId>, GitError> {
     if let Ok(id) = name.parse::<CommitId>() {
-        match find_commit(repository, id) {
+        match read_commit(repository, id) {
             Ok(_) => return Ok(Some(id)),
             Err(GitError::MissingObject { .. }) => {}
             // A tag object's own hash, say: it is peeled below like a short one.
-            Err(_) => return Ok(peel(repository, oid(id))),
+            Err(_) => return Ok(peel(repository, id)),
         }
     }
     let mut found = refs_called(repository, name);
@@ -224,14 +224,13 @@ fn refs_called(repository: &Repository, name: &str) -> Vec<(String, CommitId)> {
 
 /// Returns the commit that a ref stands at, if there is such a ref and it names a commit.
 fn target(repository: &Repository, reference: &str) -> Option<CommitId> {
-    let commit = repository.find_reference(reference).ok()?.peel_to_commit().ok()?;
-    Some(commit_id(commit.id()))
+    let direct = repository.find_reference(reference).ok()?.resolve().ok()?;
+    peel(repository, commit_id(direct.target()?))
 }
 
 /// Returns the commit that an object is, or that a tag object leads to.
-fn peel(repository: &Repository, id: Oid) -> Option<CommitId> {
-    let commit = repository.find_object(id, None).ok()?.peel_to_commit().ok()?;
-    Some(commit_id(commit.id()))
+fn peel(repository: &Repository, id: CommitId) -> Option<CommitId> {
+    raw::peel(repository, id).ok().flatten().map(|commit| commit.id)
 }
 
 fn short_hash(repository: &Repository, name: &str) -> Result<Option<CommitId>, GitError> {
@@ -241,15 +240,16 @@ fn short_hash(repository: &Repository, name: &str) -> Result<Option<CommitId>, G
         return Ok(None);
     }
     let failed = |source| GitError::Read { what: format!("objects that start with {name}"), source };
-    match repository.find_object_by_prefix(name, None) {
-        Ok(object) => return Ok(object.peel_to_commit().ok().map(|commit| commit_id(commit.id()))),
+    let objects = repository.odb().map_err(failed)?;
+    let start = Oid::from_str(name).map_err(failed)?;
+    match objects.exists_prefix(start, name.len()) {
+        Ok(object) => return Ok(peel(repository, commit_id(object))),
         Err(error) if error.code() == ErrorCode::Ambiguous => {}
         Err(_) => return Ok(None),
     }
     // Several objects share the prefix; most are blobs and trees, and only commits count. This lists every object of
     // the repository, which takes a fraction of a second and happens to nearly no one.
     let prefix = name.to_lowercase();
-    let objects = repository.odb().map_err(failed)?;
     let mut ids = Vec::new();
     objects
         .foreach(|id| {

@@ -1,5 +1,6 @@
 //! What git sources promise, against the git program: names, histories, what opens and what is refused.
 
+mod odd;
 mod opening;
 mod refs;
 mod trees;

@@ -15,7 +15,7 @@
 //! expands to ([`expansion`](super::expansion)), and a commit that was refused is refused again without a look.
 
 use super::expansion::Limits;
-use super::{GitError, GitSource, commit_id, find_commit};
+use super::{GitError, GitSource, commit_id, object_error, oid, read_commit};
 use crate::watch::{FileChange, FileMode, FileState};
 use dataflows::data::{ContentId, DocumentPath};
 use git2::Repository;
@@ -64,6 +64,19 @@ impl GitSource {
         Ok(files)
     }
 
+    /// Returns every file below a tree, as [`Self::files`] does of a commit.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::files`].
+    pub(in crate::watch) fn files_of_tree(&self, tree: CommitId) -> Result<Vec<(DocumentPath, FileState)>, GitError> {
+        let mut files = Vec::new();
+        let repository = self.pool.get()?;
+        let emit = |path, _, after: Option<FileState>| files.extend(after.map(|state| (path, state)));
+        walk(&repository, None, tree, tree, emit)?;
+        Ok(files)
+    }
+
     /// Returns the changes that lead from one commit (or from nothing) to another, sorted by path.
     ///
     /// # Errors
@@ -79,60 +92,72 @@ impl GitSource {
         &self,
         from: Option<CommitId>,
         to: CommitId,
-        mut emit: impl FnMut(DocumentPath, Option<FileState>, Option<FileState>),
+        emit: impl FnMut(DocumentPath, Option<FileState>, Option<FileState>),
     ) -> Result<(), GitError> {
         let too_large = |what| GitError::TreeTooLarge { id: to, what };
         if let Some(what) = self.pool.refusal(to) {
             return Err(too_large(what));
         }
         let repository = self.pool.get()?;
-        let root = |id| find_commit(&repository, id).map(|commit| commit_id(commit.tree_id()));
+        let root = |id| read_commit(&repository, id).map(|commit| commit.tree);
         let (before, after) = (from.map(root).transpose()?, root(to)?);
-        if before == Some(after) {
-            return Ok(());
-        }
-        let refuse = |what| {
+        let walked = walk(&repository, before, after, to, emit);
+        if let Err(GitError::TreeTooLarge { what, .. }) = &walked {
             self.pool.refuse(to, what);
-            too_large(what)
+        }
+        walked
+    }
+}
+
+/// Walks two trees side by side; `to` is what an error names.
+fn walk(
+    repository: &Repository,
+    before: Option<CommitId>,
+    after: CommitId,
+    to: CommitId,
+    mut emit: impl FnMut(DocumentPath, Option<FileState>, Option<FileState>),
+) -> Result<(), GitError> {
+    if before == Some(after) {
+        return Ok(());
+    }
+    let too_large = |what| GitError::TreeTooLarge { id: to, what };
+    let (mut entries, mut path_bytes, mut is_measured) = (0_u64, 0_u64, false);
+    let mut path: Vec<u8> = Vec::new();
+    let mut levels = vec![level(repository, before, Some(after), 0)?];
+    while let Some(top) = levels.last_mut() {
+        path.truncate(top.prefix);
+        let Some((key, old, new)) = top.next() else {
+            levels.pop();
+            continue;
         };
-        let (mut entries, mut path_bytes, mut is_measured) = (0_u64, 0_u64, false);
-        let mut path: Vec<u8> = Vec::new();
-        let mut levels = vec![level(&repository, before, Some(after), 0)?];
-        while let Some(top) = levels.last_mut() {
-            path.truncate(top.prefix);
-            let Some((key, old, new)) = top.next() else {
-                levels.pop();
-                continue;
-            };
-            path.extend_from_slice(&key);
-            entries += 1;
-            path_bytes += path.len() as u64;
-            if !is_measured && (entries > FREE_ENTRIES || path_bytes > FREE_PATH_BYTES) {
-                is_measured = true;
-                for tree in before.into_iter().chain([after]) {
-                    if let Some(what) = Limits::default().passed_by(&repository, tree)? {
-                        return Err(refuse(what));
-                    }
-                }
-            }
-            if old == new {
-                continue;
-            }
-            // Keys of folders end in `/` and those of files do not, so one key never meets both kinds.
-            match (old, new) {
-                (Some(Item::File(_)), _) | (_, Some(Item::File(_))) => {
-                    emit(DocumentPath::new(path.as_slice()), file(old), file(new));
-                }
-                (old, new) => {
-                    if levels.len() >= MAX_DEPTH {
-                        return Err(refuse("nests folders deeper than git does"));
-                    }
-                    levels.push(level(&repository, folder(old), folder(new), path.len())?);
+        path.extend_from_slice(&key);
+        entries += 1;
+        path_bytes += path.len() as u64;
+        if !is_measured && (entries > FREE_ENTRIES || path_bytes > FREE_PATH_BYTES) {
+            is_measured = true;
+            for tree in before.into_iter().chain([after]) {
+                if let Some(what) = Limits::default().passed_by(repository, tree)? {
+                    return Err(too_large(what));
                 }
             }
         }
-        Ok(())
+        if old == new {
+            continue;
+        }
+        // Keys of folders end in `/` and those of files do not, so one key never meets both kinds.
+        match (old, new) {
+            (Some(Item::File(_)), _) | (_, Some(Item::File(_))) => {
+                emit(DocumentPath::new(path.as_slice()), file(old), file(new));
+            }
+            (old, new) => {
+                if levels.len() >= MAX_DEPTH {
+                    return Err(too_large("nests folders deeper than git does"));
+                }
+                levels.push(level(repository, folder(old), folder(new), path.len())?);
+            }
+        }
     }
+    Ok(())
 }
 
 impl Level {
@@ -200,8 +225,9 @@ fn read_entry(entry: &git2::TreeEntry<'_>) -> TreeEntry {
             return TreeEntry { key, item: Item::Folder(id) };
         }
         0o120_000 => FileMode::Symlink,
-        0o160_000 => FileMode::Submodule,
-        _ => FileMode::Regular,
+        0o100_000 => FileMode::Regular,
+        // As git takes them (`canon_mode` in its `object.h`).
+        _ => FileMode::Submodule,
     };
     TreeEntry { key, item: Item::File(FileState { content: ContentId::from_bytes(*id.as_bytes()), mode }) }
 }
