@@ -143,6 +143,11 @@ fn source_status(
         faults: Vec::new(),
         tracker: state.map(TrackerStatus::from),
     };
+    let stores = tracker.and_then(|state| state.sources.get(&record.name));
+    let stores: u64 = stores.map_or(0, |state| state.watches.values().map(|watch| watch.stores).sum());
+    if stores > 0 {
+        status.skipped.insert("store", stores);
+    }
     let selected = revisions.select(reader, Some(&record.name), None, None).unwrap_or_default();
     for selected in selected {
         let alive = reader.with_archive(|archive| archive.bitmaps(selected.version))?;

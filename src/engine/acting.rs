@@ -136,6 +136,7 @@ impl Tracker {
                 let looked = watcher.look();
                 let is_reconciled = looked.as_ref().is_ok_and(|state| state.is_reconciled);
                 self.board.note_watch(&directory.name, watcher.what(), &watcher.state(), is_reconciled);
+                self.board.note_stores(&directory.name, watcher.what(), watcher.stores());
                 self.find(index, Found { state: looked?, begun, _permit: None })?
             }
             Act::Found(found) => self.find(index, *found)?,

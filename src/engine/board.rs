@@ -89,6 +89,11 @@ impl Board {
         notes.is_new |= notes.state.sources != before;
     }
 
+    /// Notes how many stores were left out of what is watched.
+    pub(super) fn note_stores(&self, source: &str, what: &str, stores: usize) {
+        self.note(source, |state| state.watches.entry(what.to_owned()).or_default().stores = stores as u64);
+    }
+
     /// Tells whether there is something to report, and a second has passed since the last report.
     pub(super) fn is_due(&self) -> bool {
         let notes = self.lock();

@@ -170,6 +170,14 @@ impl Watcher {
         next.saturating_duration_since(Instant::now())
     }
 
+    /// Returns how many stores the last looks left out.
+    pub(super) fn stores(&self) -> usize {
+        match self {
+            Self::Directory(watcher) => watcher.stores(),
+            Self::Worktree(watcher) => watcher.stores(),
+        }
+    }
+
     /// Returns how well events arrive.
     pub(super) fn state(&self) -> EventState {
         match self {

@@ -4,6 +4,7 @@
 //! however it ends.
 
 use super::StoreError;
+use crate::watch::STORE_MARK;
 use snapshots::lock_for_writer;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -13,6 +14,13 @@ use std::path::{Path, PathBuf};
 pub const STORE_FORMAT: u32 = 3;
 /// The format that a writer of this build makes into its own.
 pub(super) const OLDER_FORMAT: u32 = 2;
+
+/// What git reads: nothing in the folder is for a repository.
+const GITIGNORE: &str = "*\n";
+/// What backups and indexers read (Cache Directory Tagging Specification, https://bford.info/cachedir/).
+const CACHE_TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
+    # This folder is a store of tidemill. What it holds can be made again from its sources.\n\
+    # See https://bford.info/cachedir/ for what this file means.\n";
 
 /// The folders of a store.
 #[derive(Clone, Debug)]
@@ -33,14 +41,36 @@ impl Layout {
     /// Where the folder cannot be made, or holds another format.
     pub fn create(&self) -> Result<(), StoreError> {
         if self.format_file().exists() {
-            return self.check_for_writer();
+            self.check_for_writer()?;
+            if let Err(error) = self.hide() {
+                tracing::debug!("{error}");
+            }
+            return Ok(());
         }
+        fs::create_dir_all(&self.root).map_err(io("make the folder", &self.root))?;
+        // First of all, so that a tracker that looks at it now sees nothing.
+        self.hide()?;
         // That of leases too: a reader of a full disk can still put a file into it.
         let parts = [self.memo(), self.lexical(), self.vectors(), self.versions(), self.leases()];
         for folder in [self.root.clone()].into_iter().chain(parts) {
             fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
         }
         self.put_format()
+    }
+
+    /// Puts the files there that tell git, backups and indexers to leave the folder out; what is there already stays.
+    fn hide(&self) -> Result<(), StoreError> {
+        for (name, text) in [(".gitignore", GITIGNORE), ("CACHEDIR.TAG", CACHE_TAG)] {
+            let path = self.root.join(name);
+            let made = OpenOptions::new().write(true).create_new(true).open(&path);
+            match made.and_then(|mut file| file.write_all(text.as_bytes())) {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(io("write", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Checks that there is a store of this build's format.
@@ -70,7 +100,7 @@ impl Layout {
     fn format(&self) -> Result<String, StoreError> {
         let path = self.format_file();
         match fs::read_to_string(&path) {
-            Ok(text) => Ok(text.trim().trim_start_matches("tidemill store format ").to_owned()),
+            Ok(text) => Ok(text.trim().trim_start_matches(STORE_MARK).to_owned()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err(StoreError::Missing { path: self.root.clone() })
             }
@@ -82,7 +112,7 @@ impl Layout {
     pub(super) fn put_format(&self) -> Result<(), StoreError> {
         let (format, new) = (self.format_file(), self.root.join("FORMAT.new"));
         let written = File::create(&new).and_then(|mut file| {
-            writeln!(file, "tidemill store format {STORE_FORMAT}")?;
+            writeln!(file, "{STORE_MARK}{STORE_FORMAT}")?;
             file.sync_all()
         });
         written.map_err(io("write", &new))?;
@@ -230,6 +260,22 @@ mod tests {
         layout.create().unwrap();
         let error = layout.check().unwrap_err().to_string();
         assert!(error.contains("format 2") && error.contains("tidemill track"), "{error}");
+    }
+
+    #[test]
+    fn a_store_hides_itself_and_one_of_an_earlier_build_does_so_when_it_is_next_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path());
+        let (ignore, tag) = (folder.path().join(".gitignore"), folder.path().join("CACHEDIR.TAG"));
+        layout.create().unwrap();
+        assert_eq!(fs::read_to_string(&ignore).unwrap(), "*\n");
+        assert!(fs::read_to_string(&tag).unwrap().starts_with("Signature: 8a477f597d28d172789f06886806bc55\n"));
+        assert!(crate::watch::is_store(folder.path()));
+        fs::remove_file(&ignore).unwrap();
+        fs::write(&tag, "a person's own\n").unwrap();
+        layout.create().unwrap();
+        assert_eq!(fs::read_to_string(&ignore).unwrap(), "*\n");
+        assert_eq!(fs::read_to_string(&tag).unwrap(), "a person's own\n", "what is there stays");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! ```text
 //!  .tidemill/
 //!    FORMAT      which format, in one line          LOCK      who writes
+//!    .gitignore, CACHEDIR.TAG                       hide it from git, backups and indexers
 //!    memo/       LMDB: results and catalogue        lexical/  tantivy
 //!    vectors/    vector segments                    versions/ the log (commit point) and checkpoints
 //!    leases/     what living readers may look at
@@ -25,6 +26,7 @@ mod codec;
 mod collected;
 mod columns;
 mod identities;
+mod identity;
 mod layout;
 mod lease;
 mod looks;
@@ -48,6 +50,7 @@ pub use codec::CodecError;
 pub(crate) use codec::{decode, encode};
 pub use collected::LastCollection;
 pub use columns::{Columns, Judge};
+pub use identity::SourceRoots;
 pub use layout::{Layout, STORE_FORMAT, WriterLock, writer};
 pub use lease::{Gate, Lease, leases};
 pub use looks::LookBook;

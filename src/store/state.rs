@@ -102,6 +102,8 @@ pub struct WatchState {
     pub warning: Option<String>,
     /// How often the watcher's thread died and was started again.
     pub restarts: u32,
+    /// Stores of tidemill that were left out.
+    pub stores: u64,
 }
 
 /// How fetching goes. Times are in seconds since 1970.

@@ -13,6 +13,7 @@
 pub mod directory;
 mod events;
 pub mod git;
+mod stores;
 #[cfg(test)]
 mod testing;
 pub mod worktree;
@@ -25,6 +26,8 @@ use std::collections::BTreeMap;
 
 pub use events::EventState;
 use events::Events;
+pub use stores::{STORE_MARK, is_store};
+use stores::{Stores, store_above, store_reason};
 
 /// One commit, as far as a tracker needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -6,7 +6,7 @@
 //! it went in, and what is read from disk again is hashed again. A file that changed meanwhile is [`ReadError::Changed`],
 //! and its own change is on the way.
 
-use super::hash::{HashError, hash_file};
+use super::hash::{HashError, hash_bytes, hash_file};
 use super::readings::Readings;
 use super::scan::absolute;
 use crate::watch::{Content, Contents, ReadError};
@@ -14,16 +14,29 @@ use dataflows::data::{ContentId, DocumentPath};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Returns what stands for a file's bytes in its content, if that is something else.
+type Convert = dyn Fn(&DocumentPath, &[u8]) -> Option<Vec<u8>> + Send + Sync;
+
 /// Reads the contents of one directory's files.
 #[derive(Clone)]
 pub struct DirectoryContents {
     root: PathBuf,
     readings: Arc<Readings>,
+    /// A content may be the file's bytes as git would store them.
+    convert: Option<Arc<Convert>>,
 }
 
 impl DirectoryContents {
     pub(in crate::watch) fn new(root: PathBuf, readings: Arc<Readings>) -> Self {
-        Self { root, readings }
+        Self { root, readings, convert: None }
+    }
+
+    /// Gives what git stores in place of a file's bytes, where these are not what was asked for.
+    pub(in crate::watch) fn converted(
+        self,
+        convert: impl Fn(&DocumentPath, &[u8]) -> Option<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { convert: Some(Arc::new(convert)), ..self }
     }
 }
 
@@ -46,7 +59,15 @@ impl Contents for DirectoryContents {
                 Ok(hashed) if hashed.content == content => {
                     return Ok(Content::Bytes(hashed.bytes.unwrap_or_default()));
                 }
-                Ok(_) | Err(HashError::Gone | HashError::Unsettled | HashError::TooLarge(_)) => {
+                Ok(hashed) => {
+                    let convert = self.convert.as_ref().zip(hashed.bytes);
+                    let converted = convert.and_then(|(convert, bytes)| convert(&path, &bytes));
+                    match converted.filter(|bytes| hash_bytes(bytes) == content) {
+                        Some(bytes) => return Ok(Content::Bytes(bytes)),
+                        None => failure = ReadError::Changed(content),
+                    }
+                }
+                Err(HashError::Gone | HashError::Unsettled | HashError::TooLarge(_)) => {
                     failure = ReadError::Changed(content);
                 }
                 Err(HashError::Io(source)) => failure = ReadError::File { content, path: path.clone(), source },

@@ -9,6 +9,8 @@
 //! scan and every batch: an ignore file that changed is seen by the next one.
 
 use super::{DirectoryError, DirectoryOptions, Hidden};
+use crate::watch::Stores;
+use crate::watch::stores::StoreLook;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{IncrementalIgnore, WalkBuilder};
 use std::fs::OpenOptions;
@@ -28,8 +30,10 @@ pub(super) struct Filter {
     hidden: Hidden,
     include: Gitignore,
     exclude: Gitignore,
-    /// Relative to the root.
+    /// Where the tracker's own store is or will be, relative to the root.
     store: Option<PathBuf>,
+    /// The stores that were met.
+    pub(super) stores: Stores,
 }
 
 impl Filter {
@@ -47,13 +51,15 @@ impl Filter {
             include: globs(&options.include)?,
             exclude: globs(&options.exclude)?,
             store: store.and_then(|store| store.strip_prefix(root).map(Path::to_owned).ok()),
+            stores: Stores::default(),
         })
     }
 
-    /// Tells, without a look at any ignore file, whether a path can never be wanted.
+    /// Tells, without a look at the disk, whether a path can never be wanted.
     pub(super) fn is_foreign(&self, path: &Path) -> bool {
         path.components().any(|part| part.as_os_str() == GIT)
             || self.store.as_ref().is_some_and(|store| path.starts_with(store))
+            || self.stores.hold(path)
     }
 
     /// Returns what answers for single paths, as the ignore files are now.
@@ -68,7 +74,7 @@ impl Filter {
             .git_global(false)
             .parents(false);
         let rules = builder.build_matchers().into_iter().next().expect("the builder has one root");
-        Matcher { filter: self, rules }
+        Matcher { filter: self, rules, stores: self.stores.look(&self.root) }
     }
 }
 
@@ -76,6 +82,7 @@ impl Filter {
 pub(super) struct Matcher<'a> {
     filter: &'a Filter,
     rules: IncrementalIgnore,
+    stores: StoreLook<'a>,
 }
 
 impl Matcher<'_> {
@@ -86,6 +93,12 @@ impl Matcher<'_> {
             && !self.rules.matched(path, is_folder).is_ignore()
             && !exclude.matched_path_or_any_parents(path, is_folder).is_ignore()
             && (is_folder || include.is_empty() || include.matched_path_or_any_parents(path, false).is_ignore())
+            && self.store(path, is_folder).is_none()
+    }
+
+    /// Returns the store that a path is or lies in.
+    pub(super) fn store(&mut self, path: &Path, is_folder: bool) -> Option<PathBuf> {
+        self.stores.at(if is_folder { path } else { path.parent()? })
     }
 }
 

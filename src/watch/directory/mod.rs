@@ -7,7 +7,7 @@
 //! files have the same documents; and what a touched path gives is what a scan from nothing would give for it.
 //!
 //! Hidden files count like others (`.github/` holds documents too) unless the options say otherwise; `.git` never does,
-//! and neither does tidemill's own store. Links are never followed: one is a file whose content is the target's name.
+//! and neither does any store of tidemill. Links are never followed: one is a file whose content is the target's name.
 //! Rules are those below the folder (`.gitignore`, `.ignore`, nested, also without a `.git`), not the machine's or
 //! those of folders above: the same tree has the same version everywhere.
 //!
@@ -31,6 +31,7 @@ pub use tree::tree_hash;
 pub(super) use watcher::now;
 pub use watcher::{Batch, DirectoryWatcher, Pace};
 
+use super::is_store;
 pub(super) use doubt::{Weighed, covers, weigh};
 use filter::Filter;
 pub(super) use filter::unreadable_rules;
@@ -67,6 +68,12 @@ pub enum DirectoryError {
         path: PathBuf,
         /// What the system says.
         source: std::io::Error,
+    },
+    /// The folder is a store, or lies in one.
+    #[error("{path} is a store of tidemill, or lies in one, and holds no documents; name the folder that holds them")]
+    Store {
+        /// The folder.
+        path: PathBuf,
     },
     /// A glob of the source's own cannot be read.
     #[error("cannot read the glob {glob:?}")]
@@ -121,6 +128,9 @@ impl DirectorySource {
         let failed = |source| DirectoryError::Root { path: path.to_owned(), source };
         // Events carry real paths, so the root is made one first.
         let root = path.canonicalize().map_err(failed)?;
+        if root.ancestors().any(is_store) {
+            return Err(DirectoryError::Store { path: path.to_owned() });
+        }
         let filter = Filter::new(&root, options)?;
         let source = Self { root, filter, readings: Arc::new(Readings::default()) };
         source.check_root()?;

@@ -63,6 +63,15 @@ impl Readings {
         self.lock().forget(path);
     }
 
+    /// Forgets all bytes, as when many others came.
+    #[cfg(test)]
+    pub(in crate::watch) fn forget_bytes(&self) {
+        let mut inner = self.lock();
+        inner.stash.clear();
+        inner.order.clear();
+        inner.stashed_bytes = 0;
+    }
+
     /// Returns the bytes of a content, if they are still kept.
     pub(in crate::watch) fn stashed(&self, content: ContentId) -> Option<Arc<[u8]>> {
         self.lock().stash.get(&content).cloned()

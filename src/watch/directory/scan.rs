@@ -67,6 +67,7 @@ impl DirectorySource {
     /// As [`Self::scan`], and calls `on_folder` with every folder right before it is listed.
     pub(super) fn scan_all(&self, on_folder: &mut dyn FnMut(&Path)) -> Result<Scan, DirectoryError> {
         let device = self.check_root()?;
+        self.filter.stores.forget(Path::new(""));
         let mut walk = self.walk();
         walk.found.devices.insert(DocumentPath::new(Vec::new()), device);
         walk.folders(PathBuf::new(), device, on_folder)?;
@@ -102,6 +103,12 @@ impl DirectorySource {
 pub(super) struct Look<'a>(Walk<'a>);
 
 impl Look<'_> {
+    /// Returns the store that a path lies in, if it does: what is known below is to go.
+    pub(super) fn store_above(&mut self, path: &DocumentPath) -> Option<DocumentPath> {
+        let store = self.0.matcher.store(Path::new(OsStr::from_bytes(path.as_bytes())), false)?;
+        Some(DocumentPath::new(store.as_os_str().as_bytes()))
+    }
+
     /// Returns what stands at and below one path, and whether it is a folder; a file there is read in any case.
     pub(super) fn at(
         &mut self,
@@ -109,6 +116,7 @@ impl Look<'_> {
         on_folder: &mut dyn FnMut(&Path),
     ) -> Result<(Scan, bool), DirectoryError> {
         let relative = PathBuf::from(OsStr::from_bytes(path.as_bytes()));
+        self.0.source.filter.stores.forget(&relative);
         for folder in relative.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev() {
             if !self.0.has_rules(folder)? {
                 return Ok((std::mem::take(&mut self.0.found), false));

@@ -204,6 +204,12 @@ impl DirectoryWatcher {
         &self.files
     }
 
+    /// Returns how many stores the last looks left out.
+    #[must_use]
+    pub fn stores(&self) -> usize {
+        self.source.filter.stores.count()
+    }
+
     /// Returns how well events arrive.
     #[must_use]
     pub fn state(&self) -> EventState {
@@ -240,6 +246,8 @@ impl DirectoryWatcher {
         for path in paths {
             // A changed ignore file changes its whole folder.
             let path = if is_ignore_file(path.file_name()) { DocumentPath::new(path.folder()) } else { path };
+            // A folder that became a store a moment ago.
+            let path = look.store_above(&path).unwrap_or(path);
             if ancestors(&path).any(|folder| walked.contains(&folder)) {
                 continue;
             }

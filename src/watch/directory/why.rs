@@ -5,6 +5,8 @@
 //! **Invariant:** the [`Filter`](super::filter::Filter) decides; this names the line of the ignore file that made it do so.
 
 use super::DirectorySource;
+use crate::watch::is_store;
+use crate::watch::stores::store_reason;
 use dataflows::data::DocumentPath;
 use ignore::gitignore::GitignoreBuilder;
 use std::ffi::OsStr;
@@ -24,6 +26,9 @@ impl DirectorySource {
         for part in parts.into_iter().rev() {
             let shown = part.display();
             let metadata = self.root.join(part).symlink_metadata().ok()?;
+            if metadata.is_dir() && is_store(&self.root.join(part)) {
+                return Some(store_reason(part));
+            }
             if self.filter.is_foreign(part) {
                 return Some(format!("{shown} is git's own data or a store, which are never indexed"));
             }
