@@ -3,28 +3,37 @@
 //! In: a repository with a work tree, and file events. Out: batches of changes against the state that was known.
 //!
 //! **Invariant:** after every look the known state is what `git add -A` would commit: tracked files as they are on disk,
-//! files that are not tracked unless git ignores them, and nothing of nested repositories. What git takes for unchanged
-//! keeps the id of HEAD's blob, so line endings and filters make no difference where nobody edited.
+//! files that are not tracked unless git ignores them, and nothing of nested repositories. Entries of the index whose bits say
+//! that the disk does not count (`assume-unchanged`, `skip-worktree`), and files outside the patterns of a sparse checkout,
+//! are as in the index. What git takes for unchanged keeps the id of its blob. What cannot be read stays as it was known.
 //!
 //! ```text
-//! event in a folder that is not ignored ─► settle ─┐
-//! event in the git folder (index, HEAD) ───────────┼─► diff HEAD's tree with the disk (libgit2) ─► difference ─► batch
-//! start, interval, lost watch ─────────────────────┘      hash what differs
+//! event in a folder that is not ignored ─► settle ─┐    the index (gix-index) ─► look at each path ─┐
+//! event in the git folder (index, HEAD) ───────────┼─►                                              ├─► difference ─► batch
+//! start, interval, lost watch ─────────────────────┘    what is not tracked (libgit2) ─► hash it ───┘
 //! ```
 //!
-//! Events only say when to look; which files differ is git's own answer, which knows by size and times what was never
-//! touched. A folder is watched before it is looked at. The index is read and never written.
+//! Events only say when to look. The index knows by size and times what was never touched. A folder is watched before it is
+//! looked at. The index is read and never written. Stores of tidemill are left out, and what git tracks inside one is as in
+//! the index.
 //!
-//! Git takes what it cannot read for deleted; here it stays as it was last known, or as HEAD has it, and so does what may be gone
-//! with a disk ([`directory`](super::directory) says when).
+//! What cannot be read stays as it was last known, or as the index has it, and so does what may be gone with a disk
+//! ([`directory`](super::directory) says when).
 
-use super::directory::{DirectoryContents, DirectoryError, HashError, Hashed, Looks, Pace, Readings, Scan};
-use super::directory::{STASH_FILE_BYTES, Touches, Weighed, covers, hash_bytes, hash_file, now};
-use super::directory::{unreadable_rules, weigh};
+mod conversion;
+mod disk;
+mod index;
+mod untracked;
+
+use super::directory::{DirectoryContents, DirectoryError, HashError, Looks, Pace, Readings, Scan, Touches, Weighed};
+use super::directory::{covers, now, unreadable_rules, weigh};
 use super::git::{GitError, GitSource};
-use super::{Commit, EventState, Events, FileChange, FileMode, FileState, changes};
+use super::{Commit, EventState, Events, FileChange, FileState, Stores, changes};
+use conversion::Conversion;
 use dataflows::data::DocumentPath;
-use git2::{Delta, DiffOptions, Repository};
+use disk::{Disk, Seen};
+use git2::{Oid, Repository};
+use index::{Entry, EntryRule, Index, Sparse};
 use snapshots::CommitId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -34,6 +43,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
+use untracked::{set_index, untracked};
 
 /// Why a work tree did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +55,14 @@ pub enum WorktreeError {
     /// The disk did not answer.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    /// The index is damaged, or cannot be read.
+    #[error("cannot read the index {}: {why}; see what `git status` says of it", path.display())]
+    Index {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
 }
 
 /// What one look gave.
@@ -81,6 +99,9 @@ pub struct WorktreeWatcher {
     files: Files,
     /// HEAD's files, as long as HEAD stays.
     base: Option<(CommitId, Files)>,
+    index: Index,
+    /// Stores that lie in the work tree.
+    stores: Stores,
     /// Folders that cannot be listed, or whose ignore file cannot be read, and why; they are tried again at every look.
     unlisted: BTreeMap<DocumentPath, String>,
     looks: Looks,
@@ -105,15 +126,19 @@ impl WorktreeWatcher {
         let git = source.repository()?.path().to_owned();
         let root = root.canonicalize().unwrap_or(root);
         let store = store.canonicalize().unwrap_or_else(|_| store.to_owned());
-        let touches = Touches::default();
+        let (touches, stores) = (Touches::default(), Stores::default());
         let events = Events::start({
-            let (touches, root, store) = (touches.clone(), root.clone(), store.clone());
+            let (touches, root, store, stores) = (touches.clone(), root.clone(), store.clone(), stores.clone());
             move |event| {
                 let now = Instant::now();
                 match event {
                     Ok(event) if !event.need_rescan() => {
                         for path in event.paths.iter().filter(|path| !path.starts_with(&store)) {
-                            let inside = path.strip_prefix(&root).ok().filter(|path| !is_git(path));
+                            let inside = path.strip_prefix(&root).ok();
+                            if inside.is_some_and(|path| stores.hold(path)) {
+                                continue;
+                            }
+                            let inside = inside.filter(|path| !is_git(path));
                             // What moves in the git folder (the index, HEAD) may change what is tracked.
                             let path = inside.map(|path| DocumentPath::new(path.as_os_str().as_bytes()));
                             touches.touch(now, path);
@@ -134,6 +159,8 @@ impl WorktreeWatcher {
             next_scan: Instant::now(),
             files: known,
             base: None,
+            index: Index::default(),
+            stores,
             unlisted: BTreeMap::new(),
             looks: Looks::default(),
             accepts: false,
@@ -164,7 +191,20 @@ impl WorktreeWatcher {
     /// Returns what reads the contents of files that differ from their blobs.
     #[must_use]
     pub fn contents(&self) -> DirectoryContents {
-        DirectoryContents::new(self.root.clone(), Arc::clone(&self.readings))
+        let source = self.source.clone();
+        let contents = DirectoryContents::new(self.root.clone(), Arc::clone(&self.readings));
+        contents.converted(move |path, bytes| {
+            let repository = source.open_again().ok()?;
+            let mut index = Index::default();
+            index.refresh(&source, &repository).ok()?;
+            set_index(&repository, &index).ok()?;
+            let stored = || {
+                let entry = index.entry(path)?;
+                let blob = repository.find_blob(Oid::from_bytes(entry.state.content.as_bytes()).ok()?).ok()?;
+                Some(blob.content().to_vec())
+            };
+            Conversion::of(&repository).steps(relative(path)).apply(bytes, &stored)
+        })
     }
 
     /// Waits until a look is due.
@@ -196,6 +236,12 @@ impl WorktreeWatcher {
         &self.files
     }
 
+    /// Returns how many stores the last looks left out.
+    #[must_use]
+    pub fn stores(&self) -> usize {
+        self.stores.count()
+    }
+
     /// Returns how well events arrive.
     #[must_use]
     pub fn state(&self) -> EventState {
@@ -207,7 +253,10 @@ impl WorktreeWatcher {
         let source = self.source.clone();
         // A repository that is going away has no HEAD, and all files would be new ones.
         source.check()?;
-        let repository = source.repository()?;
+        // A handle of its own: it gets the index as it was read here, and its settings are those of now.
+        let repository = source.open_again()?;
+        self.index.refresh(&source, &repository)?;
+        set_index(&repository, &self.index)?;
         let device = self.device()?;
         // A changed ignore file may open a folder that nobody watches.
         let is_ignore_file = |path: &DocumentPath| path.file_name() == b".gitignore";
@@ -232,7 +281,8 @@ impl WorktreeWatcher {
         }
         let head = self.source.head_commit()?;
         self.refresh_base(head)?;
-        let (files, mut unreadable) = self.found(&repository, head)?;
+        let mut unreadable = Vec::new();
+        let files = self.would_commit(&repository, &mut unreadable)?;
         // The root may have gone meanwhile.
         self.device()?;
         let mut found = Scan { files, devices: [(DocumentPath::new(Vec::new()), device)].into(), ..Scan::default() };
@@ -268,59 +318,6 @@ impl WorktreeWatcher {
         listed.map(|metadata| metadata.dev()).map_err(failed)
     }
 
-    /// Returns the files as they are, and those that cannot be read, which stay as they were.
-    fn found(
-        &self,
-        repository: &Repository,
-        head: Option<Commit>,
-    ) -> Result<(Files, Vec<(DocumentPath, String)>), WorktreeError> {
-        let is_unlisted = |path: &DocumentPath| self.unlisted.keys().any(|folder| covers(folder, path));
-        let mut files = self.base.as_ref().map(|(_, files)| files.clone()).unwrap_or_default();
-        let mut unreadable = Vec::new();
-        let keep = |files: &mut Files, path: &DocumentPath| {
-            if let Some(&known) = self.files.get(path) {
-                files.insert(path.clone(), known);
-            }
-        };
-        for (path, is_unreadable) in differing(repository, head)? {
-            if self.store.as_ref().is_some_and(|store| relative(&path).starts_with(store)) {
-                continue;
-            }
-            if is_unlisted(&path) {
-                keep(&mut files, &path);
-                continue;
-            }
-            match self.state_at(&path) {
-                Ok(Some(state)) => {
-                    files.insert(path, state);
-                }
-                Ok(None) if !is_unreadable => {
-                    files.remove(&path);
-                }
-                Ok(None) => {}
-                Err(HashError::Unsettled) => {
-                    // A file that is being written keeps its last whole state until the next look.
-                    keep(&mut files, &path);
-                    self.touches.touch(Instant::now(), Some(path));
-                }
-                Err(HashError::TooLarge(bytes)) => {
-                    files.remove(&path);
-                    unreadable.push((path, HashError::TooLarge(bytes).to_string()));
-                }
-                Err(error) => {
-                    keep(&mut files, &path);
-                    unreadable.push((path, error.to_string()));
-                }
-            }
-        }
-        // What git does not list may stand in a folder that it could not list.
-        let missing = self.files.iter().filter(|(path, _)| !files.contains_key(*path));
-        let kept: Vec<_> = missing.filter(|(path, _)| is_unlisted(path) || self.is_unseen(path)).collect();
-        let kept: Files = kept.into_iter().map(|(path, state)| (path.clone(), *state)).collect();
-        files.extend(kept);
-        Ok((files, unreadable))
-    }
-
     /// Tells whether the system refuses to say what stands at a path.
     fn is_unseen(&self, path: &DocumentPath) -> bool {
         match std::fs::symlink_metadata(self.root.join(relative(path))) {
@@ -337,35 +334,94 @@ impl WorktreeWatcher {
         Ok(())
     }
 
-    /// Returns what stands at a path on disk.
-    fn state_at(&self, path: &DocumentPath) -> Result<Option<FileState>, HashError> {
-        let absolute = self.root.join(relative(path));
-        let metadata = match std::fs::symlink_metadata(&absolute) {
-            Ok(metadata) => metadata,
-            Err(error) => {
-                return match HashError::from(error) {
-                    HashError::Gone => Ok(None),
-                    error => Err(error),
-                };
+    /// Returns what `git add -A` would commit, and notes what cannot be read: that stays as it was known.
+    fn would_commit(
+        &self,
+        repository: &Repository,
+        unreadable: &mut Vec<(DocumentPath, String)>,
+    ) -> Result<Files, GitError> {
+        let mut disk = Disk::new(&self.root, repository, &self.index, &self.readings);
+        self.stores.forget(Path::new(""));
+        let mut stores = self.stores.look(&self.root);
+        let mut is_in_store = |path: &DocumentPath| {
+            let path = relative(path);
+            self.store.as_ref().is_some_and(|store| path.starts_with(store))
+                || path.parent().is_some_and(|folder| stores.at(folder).is_some())
+        };
+        let sparse = Sparse::read(repository);
+        let is_outside = |path: &DocumentPath| sparse.as_ref().is_some_and(|sparse| !sparse.wants(path));
+        // A file that is there although it was skipped is looked at in a sparse checkout only.
+        let heeds_skipped = sparse.as_ref().is_some_and(|sparse| !sparse.expects_files_outside);
+        let mut files = Files::new();
+        let is_unlisted = |path: &DocumentPath| self.unlisted.keys().any(|folder| covers(folder, path));
+        let known_or_indexed = |path: &DocumentPath, entry: Option<&Entry>| {
+            self.files.get(path).copied().or_else(|| entry.map(|entry| entry.state))
+        };
+        let mut take = |path: &DocumentPath, entry: Option<&Entry>, files: &mut Files| {
+            if is_unlisted(path) {
+                files.extend(known_or_indexed(path, entry).map(|known| (path.clone(), known)));
+                return;
+            }
+            match disk.at(path) {
+                Seen::Is(state) => {
+                    files.insert(path.clone(), state);
+                }
+                Seen::Gone => {
+                    let skipped = entry.filter(|entry| entry.rule == EntryRule::Skipped);
+                    files.extend(skipped.map(|entry| (path.clone(), entry.state)));
+                }
+                Seen::Unsettled => {
+                    // A file that is being written keeps its last whole state until the next look.
+                    files.extend(self.files.get(path).map(|known| (path.clone(), *known)));
+                    self.touches.touch(Instant::now(), Some(path.clone()));
+                }
+                Seen::Unreadable(why) => {
+                    files.extend(known_or_indexed(path, entry).map(|known| (path.clone(), known)));
+                    unreadable.push((path.clone(), why));
+                }
             }
         };
-        if metadata.is_symlink() {
-            let target = std::fs::read_link(&absolute)?;
-            let content = hash_bytes(target.as_os_str().as_bytes());
-            return Ok(Some(FileState { content, mode: FileMode::Symlink }));
-        }
-        if !metadata.is_file() {
-            return Ok(None);
-        }
-        match hash_file(&absolute, STASH_FILE_BYTES) {
-            Ok(hashed) => {
-                let Hashed { content, .. } = hashed;
-                self.readings.remember(path, hashed);
-                Ok(Some(FileState { content, mode: FileMode::Regular }))
+        for entry in &self.index.entries {
+            let heeds_disk = match entry.rule {
+                EntryRule::Disk | EntryRule::Unmerged => true,
+                EntryRule::Assumed => false,
+                EntryRule::Skipped => heeds_skipped,
+            };
+            if heeds_disk && !is_outside(&entry.path) && !is_in_store(&entry.path) {
+                take(&entry.path, Some(entry), &mut files);
+            } else if !entry.is_intended {
+                files.insert(entry.path.clone(), entry.state);
             }
-            Err(HashError::Gone) => Ok(None),
-            Err(error) => Err(error),
         }
+        let mut closed = Vec::new();
+        for (path, is_unreadable) in untracked(repository)? {
+            if is_outside(&path) || is_in_store(&path) {
+                continue;
+            }
+            if is_unreadable {
+                closed.push(path);
+                continue;
+            }
+            take(&path, None, &mut files);
+            if files.contains_key(&path) {
+                give_way(&mut files, &path);
+            }
+        }
+        for folder in closed {
+            let folder = DocumentPath::new(folder.as_bytes().strip_suffix(b"/").unwrap_or(folder.as_bytes()));
+            for (path, state) in below(&self.files, &folder) {
+                files.entry(path.clone()).or_insert(*state);
+            }
+            if !self.unlisted.contains_key(&folder) {
+                unreadable.push((folder, "it cannot be listed".to_owned()));
+            }
+        }
+        // What git does not list may stand in a folder that it could not list.
+        let missing = self.files.iter().filter(|(path, _)| !files.contains_key(*path));
+        let kept: Vec<_> = missing.filter(|(path, _)| is_unlisted(path) || self.is_unseen(path)).collect();
+        let kept: Files = kept.into_iter().map(|(path, state)| (path.clone(), *state)).collect();
+        files.extend(kept);
+        Ok(files)
     }
 
     /// Watches a folder and those below it that git does not ignore; a path that is no folder costs a look.
@@ -375,13 +431,15 @@ impl WorktreeWatcher {
             let absolute = self.root.join(&folder);
             let is_root = folder.as_os_str().is_empty();
             let is_folder = std::fs::symlink_metadata(&absolute).is_ok_and(|metadata| metadata.is_dir());
-            let is_foreign = is_git(&folder) || self.store.as_ref().is_some_and(|store| folder.starts_with(store));
+            let is_foreign = is_git(&folder)
+                || self.store.as_ref().is_some_and(|store| folder.starts_with(store))
+                || self.stores.look(&self.root).at(&folder).is_some();
             // A nested repository is none of this one's.
             let is_nested = !is_root && absolute.join(".git").exists();
             if !is_folder || is_foreign || is_nested {
                 continue;
             }
-            if !is_root && repository.is_path_ignored(&folder).unwrap_or(false) && !self.tracks(&folder) {
+            if !is_root && repository.is_path_ignored(&folder).unwrap_or(false) && !self.index.holds_folder(&folder) {
                 continue;
             }
             self.events.watch(&absolute);
@@ -413,37 +471,25 @@ impl WorktreeWatcher {
             }
         }
     }
+}
 
-    /// Tells whether a folder holds files of HEAD, as an ignored one may.
-    fn tracks(&self, folder: &Path) -> bool {
-        let prefix = DocumentPath::new([folder.as_os_str().as_bytes(), b"/"].concat());
-        let next = self.base.as_ref().and_then(|(_, base)| base.range(prefix.clone()..).next());
-        next.is_some_and(|(path, _)| path.as_bytes().starts_with(prefix.as_bytes()))
+/// Takes out what cannot stand beside a file that was added: a file in place of one of its folders, and what was below it.
+fn give_way(files: &mut Files, added: &DocumentPath) {
+    let bytes = added.as_bytes();
+    for (end, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+        files.remove(&DocumentPath::new(&bytes[..end]));
+    }
+    let gone: Vec<DocumentPath> = below(files, added).map(|(path, _)| path.clone()).collect();
+    for path in gone {
+        files.remove(&path);
     }
 }
 
-/// Returns the paths at which the disk may differ from a commit's tree, and whether git failed to read there.
-fn differing(repository: &Repository, head: Option<Commit>) -> Result<Vec<(DocumentPath, bool)>, GitError> {
-    let failed = |source| GitError::Read { what: "the state of the work tree".to_owned(), source };
-    let tree = match head {
-        Some(head) => Some(super::git::tree_of(repository, head.id)?),
-        None => None,
-    };
-    let mut options = DiffOptions::new();
-    options
-        .include_untracked(true)
-        .recurse_untracked_dirs(true)
-        .include_typechange(true)
-        .include_unreadable(true)
-        .ignore_submodules(true)
-        .ignore_filemode(true);
-    let diff = repository.diff_tree_to_workdir_with_index(tree.as_ref(), Some(&mut options)).map_err(failed)?;
-    let paths = diff.deltas().filter_map(|delta| {
-        let path = delta.new_file().path_bytes().or_else(|| delta.old_file().path_bytes())?;
-        // A folder among the files is a nested repository.
-        (!path.ends_with(b"/")).then(|| (DocumentPath::new(path), delta.status() == Delta::Unreadable))
-    });
-    Ok(paths.collect())
+/// Returns the files below a folder.
+fn below<'a>(files: &'a Files, folder: &DocumentPath) -> impl Iterator<Item = (&'a DocumentPath, &'a FileState)> {
+    // `0` is the byte behind `/`.
+    let bound = |end: u8| DocumentPath::new([folder.as_bytes(), &[end]].concat());
+    files.range(bound(b'/')..bound(b'/' + 1))
 }
 
 fn relative(path: &DocumentPath) -> &Path {
