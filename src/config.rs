@@ -37,6 +37,9 @@ pub struct SourceConfig {
     pub path: String,
     /// What it is called; the last part of its path by default.
     pub name: Option<String>,
+    /// Where it was when it was last tracked, if it was moved since.
+    #[serde(default)]
+    pub moved_from: Option<PathBuf>,
     /// Which refs of a repository are views; the branch that HEAD names by default.
     #[serde(default, rename = "ref")]
     pub refs: Vec<String>,

@@ -202,7 +202,11 @@ fn find(global: &Global, source: &str, fingerprint: Fingerprint) -> Result<Found
     let database = Database::open_reader(&layout)?;
     let sources = database.catalogue().sources()?;
     let canonical = path.canonicalize().ok();
-    let here = |location: &[u8]| canonical.as_ref().is_some_and(|path| path.as_os_str().as_bytes() == location);
+    // A source's place may be a link that leads to the repository.
+    let here = |location: &[u8]| {
+        let there = Path::new(OsStr::from_bytes(location)).canonicalize();
+        canonical.as_ref().is_some_and(|path| there.is_ok_and(|there| there == *path))
+    };
     let tracked = sources.iter().find(|(_, record)| record.name == source || here(&record.location));
     let Some((id, record)) = tracked else { return Ok(found) };
     anyhow::ensure!(

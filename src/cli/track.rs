@@ -14,6 +14,7 @@ use crate::trace::live::LiveRecorder;
 use anyhow::Result;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -38,6 +39,9 @@ pub(super) struct TrackArgs {
     /// What the source is called.
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
+    /// The source was at this path when it was last tracked, and was moved since.
+    #[arg(long, value_name = "PATH")]
+    pub(super) moved_from: Option<PathBuf>,
     /// How often to look where no file event comes, as in `2s` or `500ms`.
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub(super) poll: Option<Duration>,
@@ -69,13 +73,19 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 /// Runs `track`.
 pub(super) fn run(global: &Global, args: TrackArgs) -> Result<Outcome> {
     let mut config = global.config()?;
-    let TrackArgs { sources, once, refs, backfill, name, poll, fetch, accept_loss, worktree } = args;
+    let TrackArgs { sources, once, refs, backfill, name, moved_from, poll, fetch, accept_loss, worktree } = args;
     anyhow::ensure!(name.is_none() || sources.len() < 2, "--name names one source, and {} are given", sources.len());
+    anyhow::ensure!(
+        moved_from.is_none() || sources.len() == 1,
+        "--moved-from says where one source was, and {} are given; name that one alone",
+        sources.len()
+    );
     let backfill: Option<Backfill> = backfill.map(|text| text.parse()).transpose()?;
     if !sources.is_empty() {
         let source = |path| SourceConfig {
             path,
             name: name.clone(),
+            moved_from: moved_from.clone(),
             refs: refs.clone(),
             backfill: backfill.clone(),
             poll_seconds: poll.map(|poll| poll.as_secs_f64()),

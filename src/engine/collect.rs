@@ -16,7 +16,8 @@
 use super::EngineError;
 use super::asking::{Asking, open_or_ask};
 use super::board::now;
-use super::open::{fingerprint, load_rules, source_name};
+use super::open::{fingerprint, load_rules};
+use super::place::source_name;
 use super::recover::Registry;
 use super::retention::Kept;
 use super::store::OpenStore;

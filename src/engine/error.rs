@@ -74,18 +74,85 @@ pub enum EngineError {
     #[error("there is no source to track; name a repository (`tidemill track PATH`), or list sources in tidemill.toml")]
     NoSource,
     /// Two sources have one name.
-    #[error("two sources are called {source_name}; give one of them another name with --name or in tidemill.toml")]
+    #[error(
+        "two sources are called {source_name}, {} and {}; give one of them another name with --name or in tidemill.toml",
+        one.display(),
+        other.display()
+    )]
     SameName {
         /// The name.
         source_name: String,
+        /// Where one is.
+        one: PathBuf,
+        /// Where the other is.
+        other: PathBuf,
     },
     /// The store knows a source of this name that is something else.
-    #[error("the store knows {source_name} as a {known}; give this source another name with --name")]
+    #[error(
+        "cannot track {} as {source_name}: the store knows {source_name} as a {known}, {}; give this source another name with --name",
+        here.display(),
+        there.display()
+    )]
     OtherKind {
         /// The name.
         source_name: String,
         /// What it is in the store.
         known: &'static str,
+        /// Where that is.
+        there: PathBuf,
+        /// What was to be tracked.
+        here: PathBuf,
+    },
+    /// The store knows another source of this name.
+    #[error(
+        "cannot track {} as {source_name}: the store knows {source_name} at {}, which is another source; give this one another name with --name, or track it into another --data folder",
+        here.display(),
+        there.display()
+    )]
+    NameTaken {
+        /// The name.
+        source_name: String,
+        /// What was to be tracked.
+        here: PathBuf,
+        /// Where the source is that the store knows.
+        there: PathBuf,
+    },
+    /// The source that the store knows is not where it was.
+    #[error(
+        "cannot track {} as {source_name}: the store knows {source_name} at {}, where it is not any more; if it was moved, say so once with: {command}; if not, give this one another name with --name",
+        here.display(),
+        there.display()
+    )]
+    Moved {
+        /// The name.
+        source_name: String,
+        /// What was to be tracked.
+        here: PathBuf,
+        /// Where the source was.
+        there: PathBuf,
+        /// What says that it was moved.
+        command: String,
+    },
+    /// Another repository stands where the one was that the store knows.
+    #[error(
+        "cannot track {} as {source_name}: it is another repository than the one that the store knows by that name and place, and holds none of its commits; give it another name with --name, or let it take that one's place with: {command}",
+        here.display()
+    )]
+    OtherRepository {
+        /// The name.
+        source_name: String,
+        /// The place.
+        here: PathBuf,
+        /// What lets it take the other's place.
+        command: String,
+    },
+    /// No source was where it is said to have been.
+    #[error("the store knows no source at {}, the place behind --moved-from; it knows those at: {known}", from.display())]
+    NotThere {
+        /// The place.
+        from: PathBuf,
+        /// Where sources are.
+        known: String,
     },
     /// A trace cannot be read.
     #[error(transparent)]
@@ -190,14 +257,25 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// Returns whether the settings give a source a name that the store has for another.
+    pub(super) const fn is_of_name(&self) -> bool {
+        matches!(
+            self,
+            Self::OtherKind { .. }
+                | Self::NameTaken { .. }
+                | Self::Moved { .. }
+                | Self::OtherRepository { .. }
+                | Self::NotThere { .. }
+        )
+    }
+
     /// Returns whether it is the trouble of one source, and no reason to stop tracking the others.
     pub(super) const fn is_of_source(&self) -> bool {
-        matches!(
+        self.is_of_name() || matches!(
             self,
             Self::Git(_)
                 | Self::Directory(_)
                 | Self::Worktree(_)
-                | Self::OtherKind { .. }
                 | Self::RepositoryGone { .. }
                 | Self::Unborn { .. }
                 | Self::NoRefs { .. }

@@ -11,6 +11,8 @@ use super::EngineError;
 use super::contents::AllContents;
 use super::directory::{DIRECTORY_VIEW, DirectoryTracker, Files, WORKTREE_VIEW};
 use super::git::{GitTracker, GitView, ViewNumbers, from_revision, heads_of};
+use super::identity::Claim;
+use super::place::{source_name, source_place};
 use super::recover::{Registry, source_record};
 use super::slot::Source;
 use super::transient::mendable;
@@ -51,22 +53,6 @@ pub fn load_rules(path: Option<&Path>) -> Result<Rules, EngineError> {
     Rules::parse(&text).map_err(|source| EngineError::Rules { path: path.to_owned(), source })
 }
 
-/// Returns what a configured source is called, found or not.
-pub(super) fn source_name(config: &SourceConfig) -> String {
-    let path = Path::new(config.path.strip_prefix("dir:").unwrap_or(&config.path));
-    let named = config.name.clone();
-    named.unwrap_or_else(|| name_of(&path.canonicalize().unwrap_or_else(|_| path.to_owned())))
-}
-
-/// Returns the last part of a path, without `.git` at its end.
-fn name_of(location: &Path) -> String {
-    let last = location.file_name().map_or_else(|| "source".into(), |name| name.to_string_lossy());
-    match last.strip_suffix(".git") {
-        Some(stem) if !stem.is_empty() => stem.to_owned(),
-        _ => last.into_owned(),
-    }
-}
-
 /// A configured source, found or not.
 pub(super) struct Opening {
     pub(super) config: SourceConfig,
@@ -81,12 +67,13 @@ impl Opening {
     pub(super) fn record(&self) -> SourceRecord {
         match &self.opened {
             Ok(opened) => opened.record(),
-            Err(_) => {
-                let path = Path::new(self.config.path.strip_prefix("dir:").unwrap_or(&self.config.path));
-                let location = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-                source_record(&self.name, kind_of(&self.config), &location)
-            }
+            Err(_) => source_record(&self.name, kind_of(&self.config), &self.place()),
         }
+    }
+
+    /// Returns the place that the path names, as it was given.
+    pub(super) fn place(&self) -> PathBuf {
+        source_place(&self.config)
     }
 
     /// Returns why the source cannot be tracked yet, if that is so.
@@ -137,8 +124,10 @@ pub(super) fn open_beside(config: &SourceConfig, layout: &Layout) -> Receiver<Re
 /// A source that was found where the configuration says.
 pub(super) struct Opened {
     pub(super) name: String,
+    is_named: bool,
+    moved_from: Option<PathBuf>,
     poll: Duration,
-    location: PathBuf,
+    place: PathBuf,
     kind: OpenedKind,
     /// Why nothing of it can be tracked yet, asked where the store is new.
     pub(super) doubt: Option<EngineError>,
@@ -164,12 +153,10 @@ struct OpenedGit {
 impl Opened {
     pub(super) fn open(config: &SourceConfig, layout: &Layout) -> Result<Self, EngineError> {
         let duration = |seconds: Option<f64>| seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let (kind, location) = match config.path.strip_prefix("dir:") {
+        let kind = match config.path.strip_prefix("dir:") {
             Some(path) => {
                 let options = DirectoryOptions { store: Some(layout.root().to_owned()), ..DirectoryOptions::default() };
-                let source = DirectorySource::open(Path::new(path), &options)?;
-                let location = source.root().to_owned();
-                (OpenedKind::Directory(Box::new(source)), location)
+                OpenedKind::Directory(Box::new(DirectorySource::open(Path::new(path), &options)?))
             }
             None => {
                 let path = Path::new(&config.path);
@@ -184,17 +171,18 @@ impl Opened {
                 if git.worktree.is_some() {
                     git.source.work_tree()?;
                 }
-                (OpenedKind::Git(git), path.canonicalize().unwrap_or_else(|_| path.to_owned()))
+                OpenedKind::Git(git)
             }
         };
-        let name = config.name.clone().unwrap_or_else(|| name_of(&location));
+        let (name, place) = (source_name(config), source_place(config));
         let doubt = match &kind {
             // A store may know views that are gone by now, and a fetch may bring the first commit.
             OpenedKind::Git(git) if git.fetch.is_none() && layout.check().is_err() => git.lacks(&name).err(),
             _ => None,
         };
         let poll = duration(config.poll_seconds).unwrap_or(POLL);
-        Ok(Self { name, poll, location, kind, doubt, accepts: config.accepts_loss })
+        let (is_named, moved_from, accepts) = (config.name.is_some(), config.moved_from.clone(), config.accepts_loss);
+        Ok(Self { name, is_named, moved_from, poll, place, kind, doubt, accepts })
     }
 
     /// Returns the source's row in the catalogue.
@@ -203,7 +191,7 @@ impl Opened {
             OpenedKind::Git(_) => SourceKind::Git,
             OpenedKind::Directory(_) => SourceKind::Directory,
         };
-        source_record(&self.name, kind, &self.location)
+        source_record(&self.name, kind, &self.place)
     }
 
     /// Gives the source its number and tells it what the store knows of it; a work tree is a source of its own here.
@@ -214,7 +202,12 @@ impl Opened {
         contents: &AllContents,
         fingerprint: Fingerprint,
     ) -> Result<Vec<Source>, EngineError> {
-        let id = registry.source(self.record())?;
+        let git = match &self.kind {
+            OpenedKind::Git(git) => Some((&git.source, git.patterns.as_slice())),
+            OpenedKind::Directory(_) => None,
+        };
+        let (record, moved_from) = (self.record(), self.moved_from.as_deref());
+        let id = registry.claim(&Claim { record, is_named: self.is_named, moved_from, git }, archive)?;
         let commit_of = |version: VersionId| archive.version(version).map(|version| version.commit);
         let mut files = |name: String, files: Files, view: &str| {
             let view = registry.view(id, view)?;

@@ -7,10 +7,12 @@
 
 use super::EngineError;
 use super::git::ViewNumbers;
-use crate::store::{Catalogue, Database, SourceKind, SourceRecord, ViewRecord};
+use super::place::is_same_place;
+use crate::store::{Catalogue, Database, SourceKind, SourceRecord, SourceRoots, ViewRecord};
 use dataflows::data::{DocumentPath, FileChange, FileMode, FileState, Outcome, SkipReason};
 use snapshots::{Archive, Ordinal, SourceId, VersionId, ViewId};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Sources and views by number, and the database that keeps them.
 pub(super) struct Registry {
@@ -32,30 +34,52 @@ impl Registry {
         self.catalogue.clone()
     }
 
-    /// Returns the number of the source of this name and kind, giving it one if it is new.
+    /// Returns the database behind the registry.
+    pub(super) fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Returns the number of a source that is known by its name alone: of a trace, or of a snapshot that is imported.
     pub(super) fn source(&mut self, record: SourceRecord) -> Result<SourceId, EngineError> {
-        let known = self.sources.iter_mut().find(|(_, known)| known.name == record.name);
-        let id = match known {
-            Some((_, known)) if known.kind != record.kind => {
-                return Err(EngineError::OtherKind { source_name: record.name, known: known.kind.as_str() });
+        match self.named(&record.name) {
+            Some((_, known)) if known.kind != record.kind => Err(EngineError::OtherKind {
+                source_name: record.name.clone(),
+                known: known.kind.as_str(),
+                there: path_of(known),
+                here: path_of(&record),
+            }),
+            known => {
+                let id = known.map_or_else(|| self.next_source(), |(id, _)| *id);
+                let roots = self.database.source_roots(id)?.unwrap_or_default();
+                self.put(id, &record, &roots)?;
+                Ok(id)
             }
-            Some((id, known)) if *known == record => return Ok(*id),
-            Some((id, known)) => {
-                // The source moved on disk; its name says that it is the same.
-                *known = record.clone();
-                *id
-            }
-            None => {
-                let id = SourceId::new(u32::try_from(self.sources.len()).unwrap_or(u32::MAX));
-                self.sources.push((id, record.clone()));
-                id
-            }
-        };
+        }
+    }
+
+    /// Returns the number of the next new source.
+    pub(super) fn next_source(&self) -> SourceId {
+        SourceId::new(u32::try_from(self.sources.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Writes what is known of a source, where that is new.
+    pub(super) fn put(&mut self, id: SourceId, record: &SourceRecord, roots: &SourceRoots) -> Result<(), EngineError> {
+        let known = self.sources.iter_mut().find(|(known, _)| *known == id);
+        let has_record = known.as_ref().is_some_and(|(_, known)| known == record);
+        let has_roots = self.database.source_roots(id)?.as_ref() == Some(roots);
+        if has_record && has_roots {
+            return Ok(());
+        }
         let mapping = self.database.mapping()?;
         let mut transaction = mapping.write()?;
-        self.catalogue.put_source(&mut transaction, id, &record)?;
+        self.catalogue.put_source(&mut transaction, id, record)?;
+        self.database.put_source_roots(&mut transaction, id, roots)?;
         transaction.commit()?;
-        Ok(id)
+        match known {
+            Some((_, known)) => *known = record.clone(),
+            None => self.sources.push((id, record.clone())),
+        }
+        Ok(())
     }
 
     /// Returns every source.
@@ -74,7 +98,8 @@ impl Registry {
             let is_named = |name: &str| configured.iter().any(|other| other.name == name);
             let is_known = self.sources.iter().any(|(_, known)| known.name == record.name);
             let same_place = self.sources.iter_mut().find(|(_, known)| {
-                known.kind == record.kind && known.location == record.location && !is_named(&known.name)
+                let is_here = || is_same_place(&path_of(known), &path_of(record));
+                known.kind == record.kind && !is_named(&known.name) && is_here()
             });
             if let (false, Some((id, known))) = (is_known, same_place) {
                 tracing::info!("the source {} is called {} from now on", known.name, record.name);
@@ -162,6 +187,11 @@ pub(super) fn arrivals(files: BTreeMap<DocumentPath, FileState>) -> Vec<FileChan
 /// Returns the changes that take files out of a view.
 pub(super) fn departures(files: impl IntoIterator<Item = (DocumentPath, FileState)>) -> Vec<FileChange> {
     files.into_iter().map(|(path, state)| FileChange { path, before: Some(state), after: None }).collect()
+}
+
+fn path_of(record: &SourceRecord) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(std::ffi::OsStr::from_bytes(&record.location))
 }
 
 /// Returns the record of a source at a place.

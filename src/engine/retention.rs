@@ -19,7 +19,7 @@
 
 use super::EngineError;
 use super::directory::WORKTREE_VIEW;
-use super::open::source_name;
+use super::place::source_name;
 use crate::config::{Config, Keep, Retention};
 use crate::store::{SourceKind, SourceRecord};
 use crate::watch::git::{GitSource, RefPattern};

@@ -145,8 +145,9 @@ impl Tracker {
         // Sources first: a mistyped path must not leave an empty store behind.
         let mut openings = open_all(&config.sources, &layout);
         for (index, source) in openings.iter().enumerate() {
-            if openings[..index].iter().any(|other| other.name == source.name) {
-                return Err(EngineError::SameName { source_name: source.name.clone() });
+            if let Some(one) = openings[..index].iter().find(|other| other.name == source.name) {
+                let (source_name, one, other) = (source.name.clone(), one.place(), source.place());
+                return Err(EngineError::SameName { source_name, one, other });
             }
         }
         let is_new = matches!(layout.check_for_writer(), Err(StoreError::Missing { .. }));
@@ -198,7 +199,7 @@ impl Tracker {
             match registered {
                 Ok(sources) => slots.extend(sources.into_iter().map(|source| Slot::new(opening.name.clone(), source))),
                 // A name that the store has for something else is a mistake in the settings.
-                Err(error @ EngineError::OtherKind { .. }) if is_only_one => return Err(error),
+                Err(error) if is_only_one && error.is_of_name() => return Err(error),
                 Err(error) if error.is_of_source() => {
                     let missing = Missing { config: opening.config, opening: opening.late };
                     let mut slot = Slot::new(opening.name, Source::Missing(Box::new(missing)));

@@ -14,6 +14,7 @@ mod explained;
 mod filters;
 mod graph;
 mod histories;
+mod identity;
 mod layering;
 mod live;
 mod locality;

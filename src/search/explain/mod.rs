@@ -121,7 +121,11 @@ pub fn explain(
 fn root(source: &SourceRecord, work_tree: Option<PathBuf>) -> Option<PathBuf> {
     match source.kind {
         SourceKind::Git => work_tree,
-        SourceKind::Directory if !source.location.is_empty() => Some(OsStr::from_bytes(&source.location).into()),
+        SourceKind::Directory if !source.location.is_empty() => {
+            // The place may be a link.
+            let place = Path::new(OsStr::from_bytes(&source.location));
+            Some(place.canonicalize().unwrap_or_else(|_| place.to_owned()))
+        }
         SourceKind::Directory | SourceKind::Trace => None,
     }
 }
