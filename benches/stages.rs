@@ -5,6 +5,7 @@
 
 use dataflows::chunk::chunk;
 use dataflows::clean::clean;
+use dataflows::code::InProcess;
 use dataflows::data::{ContentId, Epoch, FileChange, View};
 use dataflows::embed::Embedder;
 use dataflows::memo::{Content, Contents, MemoryMemo, ReadError};
@@ -120,6 +121,7 @@ impl Graph {
             memo: Arc::new(MemoryMemo::default()),
             contents: Arc::new(FromTrace),
             embedder: Arc::new(StaticModel::new()),
+            outliner: Arc::new(InProcess),
         };
         let mut mill = Mill::start(parts, MillThreads { workers: 1, pool: 2 }).expect("threads can be had");
         let finished = mill.finished().expect("it is asked for once");

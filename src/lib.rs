@@ -9,6 +9,8 @@
 //!             moved         ▲            │                     │
 //!                           └── store ◄──┴──── results, catalogue, receipts
 //!
+//!  workers: processes that run what a hostile document may crash, beside the graph's pool
+//!
 //!  trace: histories recorded or generated       replay: a trace through the engine, and what it took
 //!
 //!  search ──► index (views of any version) + store          serve, cli ──► what people and scripts see
@@ -29,3 +31,4 @@ pub mod store;
 pub mod telemetry;
 pub mod trace;
 pub mod watch;
+pub mod workers;

@@ -6,7 +6,9 @@
 //! **Invariant:** the first answer stays. Once a memo has answered for an identity it gives the same answer for as long
 //! as a graph runs over it, so a retraction takes back exactly what its insertion brought.
 
-use crate::data::{Card, CardHash, Chunk, ChunkingId, Cleaned, ContentId, DocumentId, EmbedId, SkipReason, TextHash};
+use crate::data::{
+    Card, CardHash, Chunk, ChunkingId, Cleaned, ContentId, DocumentId, EmbedId, NoSyntax, SkipReason, TextHash,
+};
 use crate::embed::Vector;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -20,6 +22,37 @@ pub enum Chunked {
     Chunks(Vec<Chunk>),
     /// Chunking went wrong; the sentence says what and why.
     Fault(String),
+    /// The chunks of a text that was to be cut by its syntax and was cut without it, and why.
+    WithoutSyntax(Vec<Chunk>, NoSyntax),
+}
+
+impl Chunked {
+    /// Returns what cutting a text came to.
+    #[must_use]
+    pub fn new(chunks: Vec<Chunk>, no_syntax: Option<NoSyntax>) -> Self {
+        match no_syntax {
+            Some(why) => Self::WithoutSyntax(chunks, why),
+            None => Self::Chunks(chunks),
+        }
+    }
+
+    /// Returns the chunks, unless chunking went wrong.
+    #[must_use]
+    pub fn chunks(&self) -> Option<&[Chunk]> {
+        match self {
+            Self::Chunks(chunks) | Self::WithoutSyntax(chunks, _) => Some(chunks),
+            Self::Fault(_) => None,
+        }
+    }
+
+    /// Returns why the text was cut without its syntax, where it was.
+    #[must_use]
+    pub const fn no_syntax(&self) -> Option<NoSyntax> {
+        match self {
+            Self::WithoutSyntax(_, why) => Some(*why),
+            Self::Chunks(_) | Self::Fault(_) => None,
+        }
+    }
 }
 
 /// What a model made of one text under one card.

@@ -12,7 +12,8 @@
 //!
 //! **Invariant:** an epoch's frontier passes only when every input of that epoch has its result in the memo. The stage's
 //! function runs once per distinct input that the memo does not know, and never because of a retraction. An input that
-//! panics, or comes back without a result, gets a fault as its result: a lost job would hold the frontier for ever.
+//! panics, or comes back without a result, gets a fault as its result: a lost job would hold the frontier for ever. Only
+//! once the graph is halted are jobs dropped, since no frontier matters any more.
 //!
 //! A retraction waits behind a pending insertion of the same input, since what it takes back is found in the memo too.
 //! The queue is ordered by epoch and not by arrival: `distinct` emits many epochs in key order, and first-in-first-out
@@ -24,6 +25,7 @@ use differential_dataflow::{AsCollection, ExchangeData, Hashable, VecCollection}
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 use timely::dataflow::channels::pact::Exchange;
@@ -48,11 +50,28 @@ pub(crate) trait Task<K>: Send + Sync + 'static {
     fn batch(&self) -> usize;
 }
 
+/// The wish that a graph ends without finishing what is under way; clones share it.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Halt(Arc<AtomicBool>);
+
+impl Halt {
+    /// Asks for it.
+    pub(crate) fn ask(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Returns whether it was asked for.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 /// A bounded pool of threads beside the dataflow's workers; it ends when its last handle is dropped.
 #[derive(Clone)]
 pub(crate) struct Pool {
     jobs: crossbeam_channel::Sender<Box<dyn FnOnce() + Send>>,
     threads: usize,
+    halt: Halt,
 }
 
 impl Pool {
@@ -60,7 +79,7 @@ impl Pool {
     ///
     /// # Errors
     /// Where the operating system gives no thread.
-    pub(crate) fn start(threads: usize) -> std::io::Result<Self> {
+    pub(crate) fn start(threads: usize, halt: Halt) -> std::io::Result<Self> {
         let threads = threads.max(1);
         let (jobs, queue) = crossbeam_channel::unbounded::<Box<dyn FnOnce() + Send>>();
         for index in 0..threads {
@@ -69,7 +88,7 @@ impl Pool {
                 .name(format!("tidemill-pool-{index}"))
                 .spawn(move || queue.iter().for_each(|job| job()))?;
         }
-        Ok(Self { jobs, threads })
+        Ok(Self { jobs, threads, halt })
     }
 }
 
@@ -176,7 +195,7 @@ impl<K: ExchangeData, T: Task<K>> State<K, T> {
 
     /// Hands batches to the pool while it has room: two for each thread, so that none waits for this worker.
     fn dispatch(&mut self) {
-        while self.running < 2 * self.pool.threads {
+        while self.running < 2 * self.pool.threads && !self.pool.halt.is_asked() {
             let mut batch = Vec::new();
             let mut epochs = Vec::new();
             while batch.len() < self.task.batch() {
@@ -195,10 +214,18 @@ impl<K: ExchangeData, T: Task<K>> State<K, T> {
             if batch.is_empty() {
                 return;
             }
-            let (task, ledger, done, activator) =
-                (self.task.clone(), self.ledger.clone(), self.done.clone(), self.activator.clone());
+            let (task, ledger, done, activator, halt) = (
+                self.task.clone(),
+                self.ledger.clone(),
+                self.done.clone(),
+                self.activator.clone(),
+                self.pool.halt.clone(),
+            );
             let job = move || {
-                work_off(&*task, &batch, &epochs, &ledger);
+                if halt.is_asked() {
+                    return;
+                }
+                work_off(&*task, &batch, &epochs, &ledger, &halt);
                 // Both fail only when the worker has ended, and then nobody waits for the answer.
                 let _ = done.send(batch);
                 let _ = activator.activate();
@@ -212,13 +239,16 @@ impl<K: ExchangeData, T: Task<K>> State<K, T> {
 }
 
 /// Runs a task on a batch, turns a panic into faults, and writes the receipt.
-fn work_off<K, T: Task<K>>(task: &T, batch: &[K], epochs: &[Time], ledger: &Ledger) {
+fn work_off<K, T: Task<K>>(task: &T, batch: &[K], epochs: &[Time], ledger: &Ledger, halt: &Halt) {
     let started = Instant::now();
     let mut faults = catch_unwind(AssertUnwindSafe(|| task.run(batch))).unwrap_or_else(|_| {
         // One input of the batch panicked: alone, each either gets its result or is the one to blame.
         let unfinished = batch.iter().filter(|input| !task.is_known(input));
         unfinished.map(|input| run_alone(task, input)).sum()
     });
+    if halt.is_asked() {
+        return;
+    }
     for input in batch.iter().filter(|input| !task.is_known(input)) {
         task.give_up(input, format!("the {} stage returned without a result", task.name()));
         faults += 1;

@@ -59,8 +59,8 @@ pub(super) fn run(global: &Global, args: &ExplainArgs) -> Result<Outcome> {
 }
 
 fn show(explanation: &ExplanationLine) -> Result<()> {
-    let ExplanationLine { source, commit, path, outcome, reason, rule, cleaner, chunker, module, chunks, .. } =
-        explanation;
+    let ExplanationLine { source, commit, path, outcome, reason, rule, cleaner, chunker, .. } = explanation;
+    let ExplanationLine { without_syntax, module, chunks, .. } = explanation;
     line(format!("{} in {source} as of {}: {outcome}", path.path, short(commit)))?;
     match explanation.taken {
         "folder" => line("  the path was taken from the current folder")?,
@@ -74,6 +74,9 @@ fn show(explanation: &ExplanationLine) -> Result<()> {
         line(format!("  near: {}", near.path))?;
     }
     line(format!("  rule {rule}: cleaned as {cleaner}, cut by {chunker}"))?;
+    if let Some(why) = without_syntax {
+        line(format!("  cut without its syntax: {why}"))?;
+    }
     if let Some(module) = module {
         line(format!("  module {module}"))?;
     }

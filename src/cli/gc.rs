@@ -26,7 +26,7 @@ pub(super) fn run(global: &Global, args: &GcArgs) -> Result<Outcome> {
         estimate(&layout, &config)?
     } else {
         // The first interrupt ends the work between two steps; the next run goes on there.
-        let (_runtime, stop) = interrupt::listening(1)?;
+        let (_runtime, stop) = interrupt::listening(1, interrupt::Patience::Wait)?;
         collect(&layout, &config, &mut || !stop.is_asked())?
     };
     let answer = answer(args.dry_run, &collection, started.elapsed().as_secs_f64());

@@ -26,6 +26,7 @@ mod verify;
 use crate::config::Config;
 use crate::store::Layout;
 use crate::telemetry::{self, Verbosity};
+use crate::workers;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -143,6 +144,9 @@ enum Outcome {
 /// Runs the program with the process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
+    if workers::is_worker() {
+        return workers::serve();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -179,11 +183,18 @@ pub fn main() -> ExitCode {
 
 /// Ends the process at once where work was left behind: everything that was promised is durable.
 fn ended(code: u8) -> ExitCode {
-    #[cfg(feature = "faiss")]
     if crate::index::background::is_any_left() {
         use std::io::Write;
         let _ = std::io::stdout().flush();
-        crate::index::vector::end_at_once(code);
+        end_now(code);
     }
     ExitCode::from(code)
+}
+
+/// Ends the process without waiting for any thread, nor for what one of them holds.
+fn end_now(code: u8) -> ! {
+    #[cfg(feature = "faiss")]
+    crate::index::vector::end_at_once(code);
+    #[cfg(not(feature = "faiss"))]
+    std::process::exit(code.into());
 }

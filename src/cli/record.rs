@@ -103,7 +103,7 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
         Some(view) => view.clone(),
         None => source.head_branch()?.unwrap_or_else(|| "HEAD".to_owned()),
     };
-    let (_runtime, stop) = interrupt::listening(1)?;
+    let (_runtime, stop) = interrupt::listening(1, interrupt::Patience::Wait)?;
     let bar = (!global.quiet && !global.json && super::output::is_terminal())
         .then(|| indicatif::ProgressBar::new(commits.len() as u64));
     let written = record(

@@ -10,6 +10,7 @@ use crate::engine::Stop;
 use crate::replay::{Knobs, Model, Report, Sample, page, plot_files, replay};
 use crate::trace::Trace;
 use crate::trace::generate::{Scenario, Settings, generate};
+use crate::workers::Parsing;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -116,6 +117,7 @@ impl KnobArgs {
         anyhow::ensure!(self.pace.is_none_or(|pace| pace > 0.0 && pace.is_finite()), "--pace is a number above 0");
         let default = Knobs::default();
         Ok(Knobs {
+            parsing: Parsing::of_this_program(),
             workers: self.workers,
             pool: self.pool.unwrap_or(default.pool),
             batch: self.batch,
@@ -147,7 +149,7 @@ pub(super) fn bench(global: &Global, args: &BenchArgs) -> Result<Outcome> {
 }
 
 fn of_file(global: &Global, path: &Path, args: &KnobArgs) -> Result<Outcome> {
-    let (_runtime, stop) = interrupt::listening(1)?;
+    let (_runtime, stop) = interrupt::listening(1, interrupt::Patience::Wait)?;
     let knobs = args.knobs(stop)?;
     let trace = Arc::new(Trace::open(path)?);
     if let Some(behind) = trace.cut() {

@@ -2,8 +2,9 @@
 //!
 //! In: sources. Out: a line an epoch, and with `--once` a summary.
 
+use super::interrupt::{self, Patience};
 use super::output::{self, count, json_line, line, short};
-use super::{Global, Outcome, interrupt};
+use super::{Global, Outcome};
 use crate::config::{Backfill, SourceConfig};
 use crate::engine::{EngineError, Extras, OnPublished, Tracker, TrackerOptions};
 use crate::index::apply::Published;
@@ -11,6 +12,7 @@ use crate::serve::wire::{EpochLine, Summary, SummaryLine};
 use crate::store::Layout;
 use crate::telemetry::plain;
 use crate::trace::live::LiveRecorder;
+use crate::workers::Parsing;
 use anyhow::Result;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -132,7 +134,7 @@ pub(super) fn track_with(
     recorder: Option<LiveRecorder>,
 ) -> Result<Summary> {
     let started = Instant::now();
-    let (runtime, stop) = interrupt::listening(2)?;
+    let (runtime, stop) = interrupt::listening(2, Patience::End)?;
     let mut print = report.on_published();
     let told = recorder.clone();
     let on_published: OnPublished = Box::new(move |published| {
@@ -142,9 +144,14 @@ pub(super) fn track_with(
         print(published);
     });
     let options = TrackerOptions { layout, config, on_published, stop };
-    let extras = Extras { recorder, follows: !once, ..Extras::default() };
+    let parsing = Parsing::of_this_program();
+    let extras = Extras { recorder, parsing, follows: !once, ..Extras::default() };
     runtime.block_on(async {
-        let mut tracker = tokio::task::block_in_place(|| Tracker::open_with(options, extras))?;
+        let mut tracker = match tokio::task::block_in_place(|| Tracker::open_with(options, extras)) {
+            Ok(tracker) => tracker,
+            Err(EngineError::Interrupted) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
         if once {
             tokio::task::block_in_place(|| {
                 tracker.catch_up()?;

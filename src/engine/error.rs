@@ -9,6 +9,7 @@ use crate::trace::TraceError;
 use crate::watch::directory::DirectoryError;
 use crate::watch::git::GitError;
 use crate::watch::worktree::WorktreeError;
+use crate::workers::WorkerError;
 use dataflows::rules::RuleError;
 use dataflows::run::MillError;
 use snapshots::{ArchiveError, CommitId};
@@ -27,6 +28,12 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
+    /// A stop was asked for, and what was under way could not end in the time that is left to it then.
+    #[error("stopped before all was published; what was published stays, and the next start goes on from there")]
+    Interrupted,
+    /// No worker process can be had.
+    #[error(transparent)]
+    Workers(#[from] WorkerError),
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -59,7 +59,18 @@ pub(super) struct Publisher {
     /// How many changes may be under way, unless one epoch alone has more: what they lead to is in memory until it is
     /// published.
     max_changes: usize,
+    stop: Stop,
     thread: Option<JoinHandle<()>>,
+}
+
+/// How much may be under way, and until when.
+pub(super) struct Room {
+    /// How many epochs share one batch at the most.
+    pub(super) max_batch: usize,
+    /// How many changes may be under way.
+    pub(super) max_changes: usize,
+    /// Asked to end the work early.
+    pub(super) stop: Stop,
 }
 
 /// How many epochs are under way, and what stopped the thread.
@@ -116,11 +127,14 @@ impl Open {
         state.epochs == 0 && !state.is_awaited
     }
 
-    /// Waits while too much is under way, or until the thread has ended.
-    fn wait(&self, too_much: impl Fn(&OpenState) -> bool) -> Result<(), EngineError> {
+    /// Waits while too much is under way, until the thread has ended, or until no time is left once `stop` was asked for.
+    fn wait(&self, stop: &Stop, too_much: impl Fn(&OpenState) -> bool) -> Result<(), EngineError> {
         let mut state = self.lock();
         while too_much(&state) && !state.ended {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            if stop.is_over() {
+                return Err(EngineError::Interrupted);
+            }
+            state = self.changed.wait_timeout(state, PAUSE).unwrap_or_else(PoisonError::into_inner).0;
         }
         match state.failure.take() {
             Some(failure) => Err(failure.into()),
@@ -137,9 +151,9 @@ impl Publisher {
         collector: Collector,
         finished: Receiver<EpochDone>,
         on_published: OnPublished,
-        max_batch: usize,
-        max_changes: usize,
+        room: Room,
     ) -> Result<Self, EngineError> {
+        let Room { max_batch, max_changes, stop } = room;
         let (targets, queue) = channel();
         let open = Arc::new(Open::default());
         // What an earlier tracker left to do.
@@ -160,14 +174,14 @@ impl Publisher {
                 shared.changed.notify_all();
             })
             .map_err(|source| EngineError::Thread { source })?;
-        Ok(Self { targets: Some(targets), open, max_changes, thread: Some(thread) })
+        Ok(Self { targets: Some(targets), open, max_changes, stop, thread: Some(thread) })
     }
 
     /// Waits until an epoch of so many changes may be fed.
     ///
     /// Of several sources none may have more under way than about a second takes: `shares` names the head then.
     pub(super) fn make_room(&self, changes: usize, shares: Option<Head>) -> Result<(), EngineError> {
-        self.open.wait(|open| {
+        self.open.wait(&self.stop, |open| {
             let is_unfair = shares.is_some_and(|head| open.paces.is_too_much(head, changes));
             let is_too_much = is_unfair || open.changes.saturating_add(changes) > self.max_changes;
             open.epochs > MAX_OPEN || (open.epochs > 0 && is_too_much)
@@ -224,7 +238,7 @@ impl Publisher {
 
     /// Waits until everything announced is published.
     pub(super) fn settle(&self) -> Result<(), EngineError> {
-        self.open.wait(|open| open.epochs > 0)
+        self.open.wait(&self.stop, |open| open.epochs > 0)
     }
 }
 
@@ -430,7 +444,13 @@ mod tests {
     fn an_epoch_is_announced_behind_a_step_that_removes_and_ends_it() {
         let open = Arc::new(Open::default());
         let (targets, announced) = channel();
-        let publisher = Publisher { targets: Some(targets), open: open.clone(), max_changes: 1, thread: None };
+        let publisher = Publisher {
+            targets: Some(targets),
+            open: open.clone(),
+            max_changes: 1,
+            stop: Stop::default(),
+            thread: None,
+        };
         let target = || Target {
             graph_view: View(1),
             purpose: crate::index::apply::Purpose::Part,

@@ -2,8 +2,9 @@
 //!
 //! In: options. Out: published versions, through the callback.
 //!
-//! **Invariant:** a step is announced to the publisher before it is fed, and both in one order. Between two slices the
-//! tracker may stop; what is under way then is still published, but for a step that was not fed to its end.
+//! **Invariant:** a step is announced to the publisher before it is fed, and both in one order. Once a stop is asked for, what
+//! is under way is still published if that takes no longer than [`GRACE`], but for a step that was not fed to its end; otherwise it is
+//! dropped, and the results of its stages are kept.
 //!
 //! Each source fails for itself: what is wrong with one is noted in its [`Slot`], shown by `status`, and tried again
 //! ([`trouble`](super::trouble)); the others go on.
@@ -16,7 +17,7 @@ use super::feeding::Progress;
 use super::fetching::Fetching;
 use super::missing::first_failure;
 use super::open::{Opened, fingerprint, load_rules, open_all};
-use super::publisher::{MAX_BATCH, OnPublished, Publisher};
+use super::publisher::{MAX_BATCH, OnPublished, Publisher, Room};
 use super::recover::Registry;
 use super::retry::Attempts;
 use super::slices::{OPEN_SLICES, SLICE_CHANGES};
@@ -32,29 +33,38 @@ use crate::index::collect::CollectParts;
 use crate::store::{Layout, LookBook, StoreError, StoreMemo, WriterLock};
 use crate::trace::TraceContents;
 use crate::trace::live::LiveRecorder;
+use crate::workers::Parsing;
 use dataflows::data::View;
 use dataflows::embed::Embedder;
 use dataflows::rules::Rules;
 use dataflows::run::{Mill, MillParts, MillThreads};
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Asks a tracker to stop after the step in hand; clones share the wish.
+/// How long what is under way may take once a stop is asked for.
+const GRACE: Duration = Duration::from_millis(600);
+
+/// Asks a tracker to stop, within a second or so; clones share the wish.
 #[derive(Clone, Default, Debug)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct Stop(Arc<OnceLock<Instant>>);
 
 impl Stop {
     /// Asks.
     pub fn ask(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        // The first wish begins the time that is left.
+        let _ = self.0.set(Instant::now());
     }
 
-    /// Returns whether anybody asked.
+    /// Returns whether a stop is asked for.
     #[must_use]
     pub fn is_asked(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.get().is_some()
+    }
+
+    /// Returns whether the time is over that was left to what is under way.
+    pub(super) fn is_over(&self) -> bool {
+        self.0.get().is_some_and(|asked| asked.elapsed() >= GRACE)
     }
 }
 
@@ -70,7 +80,7 @@ pub struct TrackerOptions {
     pub stop: Stop,
 }
 
-/// What a replay gives a tracker beside its options.
+/// What the program and a replay give a tracker beside its options.
 #[derive(Default)]
 pub struct Extras {
     /// Traces that are sources as well; they may be the only ones.
@@ -88,6 +98,8 @@ pub struct Extras {
     /// Whether the sources will be followed: what is wrong with one is logged as it begins and ends, and a repository without
     /// a commit is waited for.
     pub follows: bool,
+    /// Where texts are parsed.
+    pub parsing: Parsing,
 }
 
 /// A store that is kept in step with its sources.
@@ -162,6 +174,7 @@ impl Tracker {
             Some(rules) => rules,
             None => Arc::new(load_rules(config.rules.as_deref())?),
         };
+        let outliner = extras.parsing.outliner()?;
         let embedder: Arc<dyn Embedder> = extras.embedder.unwrap_or_else(|| Arc::new(StaticModel::new()));
         let OpenStore { lock, model, database, memo, mut archive, mut lexical, mut vectors } =
             OpenStore::open(&layout, &*embedder)?;
@@ -236,12 +249,14 @@ impl Tracker {
             memo: Arc::new(memo.clone()),
             contents: Arc::new(contents.clone()),
             embedder,
+            outliner,
         };
         let mut mill = Mill::start(parts, threads)?;
         let finished = mill.finished().ok_or(EngineError::PublisherStopped)?;
         let max_slice = extras.max_slice.unwrap_or(SLICE_CHANGES).max(1);
         let (max_batch, max_changes) = (extras.max_batch.unwrap_or(MAX_BATCH).max(1), max_slice * OPEN_SLICES);
-        let publisher = Publisher::start(writer, collector, finished, on_published, max_batch, max_changes)?;
+        let room = Room { max_batch, max_changes, stop: stop.clone() };
+        let publisher = Publisher::start(writer, collector, finished, on_published, room)?;
         let mut tracker = Self {
             mill,
             publisher,
@@ -287,7 +302,7 @@ impl Tracker {
         for fetching in self.fetchings() {
             fetching.once(&mut Default::default());
         }
-        self.look()
+        unless_interrupted(self.look())
     }
 
     /// Returns what could not be taken so far, a line each: sources, heads and commits, and losses that are held back.
@@ -376,18 +391,36 @@ impl Tracker {
         self.board.write(&self.layout);
     }
 
-    /// Keeps the index in step until a stop is asked for, then publishes what is under way.
+    /// Keeps the index in step until a stop is asked for, then publishes what can still be published.
     ///
     /// # Errors
     /// Where the store cannot be written. A source that cannot be read is reported and tried again.
     pub async fn follow(&mut self) -> Result<(), EngineError> {
         self.follows = true;
-        follow::follow(self).await
+        unless_interrupted(follow::follow(self).await)
     }
 
     /// Waits until everything that was fed is published.
     pub(super) fn settle(&self) -> Result<(), EngineError> {
         self.publisher.settle()
+    }
+}
+
+/// A stop before all is published is no failure: the next start goes on from what is.
+fn unless_interrupted(ended: Result<(), EngineError>) -> Result<(), EngineError> {
+    match ended {
+        Err(EngineError::Interrupted) => Ok(()),
+        ended => ended,
+    }
+}
+
+impl Drop for Tracker {
+    fn drop(&mut self) {
+        if self.stop.is_asked() && !self.publisher.is_idle() {
+            self.mill.halt();
+            // The next start finds there what was cleaned, cut and embedded so far.
+            self.memo.save();
+        }
     }
 }
 

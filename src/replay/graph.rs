@@ -8,6 +8,7 @@ use super::ReplayError;
 use super::reckon::Facts;
 use super::run::{Expected, Knobs};
 use super::sample::{Readings, Sample, written};
+use crate::engine::EngineError;
 use crate::trace::{Trace, TraceContents};
 use crate::watch;
 use dataflows::data::{ContentId, Epoch, View};
@@ -46,6 +47,7 @@ pub(super) fn alone(
         memo: Arc::new(MemoryMemo::default()),
         contents: Arc::new(FromTrace(TraceContents(trace.clone()))),
         embedder: knobs.model.embedder(),
+        outliner: knobs.parsing.outliner().map_err(EngineError::from)?,
     };
     if knobs.warm {
         pass(trace, knobs, parts.clone(), expected, &mut |_| {})?;

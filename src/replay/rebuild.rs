@@ -64,6 +64,7 @@ fn rebuild(
         traces: vec![feed],
         rules: Some(rules.clone()),
         embedder: Some(knobs.model.embedder()),
+        parsing: knobs.parsing.clone(),
         ..Extras::default()
     };
     let started = Instant::now();

@@ -14,6 +14,7 @@ use crate::engine::{Extras, Stop, TraceFeed, Tracker, TrackerOptions};
 use crate::index::apply::Published;
 use crate::store::Layout;
 use crate::trace::{EpochRecord, Trace};
+use crate::workers::Parsing;
 use dataflows::data::ContentId;
 use dataflows::embed::Embedder;
 use dataflows::rules::Rules;
@@ -79,6 +80,8 @@ pub struct Knobs {
     pub data: Option<PathBuf>,
     /// Asked to end early.
     pub stop: Stop,
+    /// Where texts are parsed.
+    pub parsing: Parsing,
 }
 
 impl Default for Knobs {
@@ -96,6 +99,7 @@ impl Default for Knobs {
             rebuilds: 0,
             data: None,
             stop: Stop::default(),
+            parsing: Parsing::default(),
         }
     }
 }
@@ -215,6 +219,7 @@ fn through_engine(
         embedder: Some(knobs.model.embedder()),
         max_batch: Some(knobs.batch),
         max_slice: knobs.slice,
+        parsing: knobs.parsing.clone(),
         ..Extras::default()
     };
     let mut tracker = Tracker::open_with(options, extras)?;

@@ -47,10 +47,9 @@ pub fn document_of(
 /// Where the store cannot be read.
 pub fn placed_entries(reader: &IndexReader, document: &Document) -> Result<Vec<PlacedEntry>, ReaderError> {
     let Outcome::Indexed { chunking, module, labels } = &document.outcome else { return Ok(Vec::new()) };
-    Ok(match reader.memo().chunks(*chunking).as_deref() {
-        Some(Chunked::Chunks(chunks)) => place(&document.path, module, labels, chunks).collect(),
-        Some(Chunked::Fault(_)) | None => Vec::new(),
-    })
+    let list = reader.memo().chunks(*chunking);
+    let chunks = list.as_deref().and_then(Chunked::chunks).unwrap_or_default();
+    Ok(place(&document.path, module, labels, chunks).collect())
 }
 
 /// Returns the lines on which an entry stands in its document.

@@ -130,7 +130,7 @@ impl StoreMemo {
     /// Where the database fails.
     pub fn chunks_with_text(&self, id: ChunkingId, text: TextHash) -> Result<Vec<Chunk>, StoreError> {
         Ok(match self.0.stored_chunks(id, Some(text))? {
-            Some(Chunked::Chunks(chunks)) => chunks,
+            Some(Chunked::Chunks(chunks) | Chunked::WithoutSyntax(chunks, _)) => chunks,
             Some(Chunked::Fault(_)) | None => Vec::new(),
         })
     }
@@ -193,9 +193,18 @@ impl StoreMemo {
         results.cards = [FxHashMap::default(), newest];
     }
 
+    /// Writes pending results out, outside any publish; a failure is kept.
+    pub fn save(&self) {
+        self.write_pending(|| self.read().pending.bytes == 0);
+    }
+
     /// Writes pending results out when they have grown too many, outside any publish.
     fn relieve(&self) {
-        let is_bearable = || self.read().pending.bytes < self.0.bearable.load(Ordering::Relaxed);
+        self.write_pending(|| self.read().pending.bytes < self.0.bearable.load(Ordering::Relaxed));
+    }
+
+    /// Writes pending results out unless they are bearable.
+    fn write_pending(&self, is_bearable: impl Fn() -> bool) {
         if is_bearable() {
             return;
         }
@@ -312,7 +321,7 @@ impl Memo for StoreMemo {
         if self.chunks(id).is_none() {
             let mut results = self.write();
             let generation = results.keep(keep);
-            if let Chunked::Chunks(chunks) = &chunked {
+            if let Some(chunks) = chunked.chunks() {
                 generation.bytes += chunks.len() * 160;
             }
             generation.chunks.insert(id, Arc::new(chunked));
@@ -401,14 +410,14 @@ impl Shared {
         let txn = tables.read()?;
         let Some(packed) = tables.chunks.bytes(&txn, &id.to_bytes())? else { return Ok(None) };
         let list = unpack_list(packed).ok_or_else(|| tables.chunks.damaged(CodecError::not("a chunk list")))?;
-        let chunks = match list {
-            NumberedList::Chunks(chunks) => chunks,
+        let (chunks, no_syntax) = match list {
+            NumberedList::Chunks(chunks, no_syntax) => (chunks, no_syntax),
             NumberedList::Fault(error) => return Ok(Some(Chunked::Fault(error))),
         };
         let only = match text {
             Some(text) => match tables.texts.number(&txn, text)? {
                 Some(number) => Some(number),
-                None => return Ok(Some(Chunked::Chunks(Vec::new()))),
+                None => return Ok(Some(Chunked::new(Vec::new(), no_syntax))),
             },
             None => None,
         };
@@ -426,7 +435,7 @@ impl Shared {
         if let Some(forgotten) = forgotten {
             tables.seen.note(forgotten, seen);
         }
-        Ok(Some(Chunked::Chunks(chunks)))
+        Ok(Some(Chunked::new(chunks, no_syntax)))
     }
 }
 

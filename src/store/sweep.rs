@@ -339,7 +339,7 @@ fn text_of(tables: &Tables, bytes: &[u8]) -> Result<Option<u32>, StoreError> {
 /// Adds the numbers of the heads and texts that a chunk list names.
 fn names_of(tables: &Tables, bytes: &[u8], heads: &mut Vec<u32>, texts: &mut Vec<u32>) -> Result<(), StoreError> {
     let list = unpack_list(bytes).ok_or_else(|| tables.chunks.damaged(CodecError::not("a chunk list")))?;
-    if let NumberedList::Chunks(chunks) = list {
+    if let NumberedList::Chunks(chunks, _) = list {
         heads.extend(chunks.iter().map(|chunk| chunk.head));
         texts.extend(chunks.iter().map(|chunk| chunk.text));
     }

@@ -1,6 +1,7 @@
 //! The graph against the reference: after any sequence of edits, in any number of views and workers, what the graph
 //! holds is what the reference computes from nothing, and the calls are the distinct inputs that were new.
 
+use dataflows::code::InProcess;
 use dataflows::data::{
     ContentId, Document, DocumentPath, Entry, Epoch, FileChange, FileMode, FileState, Hasher, Outcome, StageName, View,
 };
@@ -70,7 +71,8 @@ impl Bench {
     fn with_memo(workers: usize, memo: Arc<dyn Memo>) -> Self {
         let (shelf, rules) = (Arc::new(Shelf::default()), Arc::new(Rules::built_in()));
         let embedder = Arc::new(HashEmbedder::new(32));
-        let parts = MillParts { rules: rules.clone(), memo, contents: shelf.clone(), embedder };
+        let parts =
+            MillParts { rules: rules.clone(), memo, contents: shelf.clone(), embedder, outliner: Arc::new(InProcess) };
         let mut mill = Mill::start(parts, MillThreads { workers, pool: 2 }).unwrap();
         let finished = mill.finished().unwrap();
         Self {

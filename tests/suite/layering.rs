@@ -8,12 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The product, in the order in which data flows (`src/lib.rs` draws it).
-const PRODUCT: [&str; 13] = [
+const PRODUCT: [&str; 14] = [
     "config",
     "telemetry",
     "watch",
     "trace",
     "store",
+    "workers",
     "embedders",
     "index",
     "engine",

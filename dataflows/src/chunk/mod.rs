@@ -21,9 +21,12 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 
-use crate::data::{Chunk, ChunkKind};
+use crate::code::{InProcess, OutlineError, Outliner};
+use crate::data::{Chunk, ChunkKind, NoSyntax};
 use crate::rules::{Cutting, Rule};
 use border::Style;
+use piece::Piece;
+use std::ops::Range;
 
 /// One chunk and its text.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,6 +35,15 @@ pub struct TextChunk {
     pub chunk: Chunk,
     /// The slice of the cleaned text that it stands for, without blank lines around it.
     pub text: String,
+}
+
+/// What cutting made of one text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cut {
+    /// The chunks, in the order of the text.
+    pub chunks: Vec<TextChunk>,
+    /// Why the text was cut without its syntax, where its rule asked for it.
+    pub no_syntax: Option<NoSyntax>,
 }
 
 /// What all chunks of one text share.
@@ -43,7 +55,7 @@ struct Shape<'a> {
     whole: usize,
 }
 
-/// Returns the chunks of `text`, in its order.
+/// Returns the chunks of `text`, in its order, parsed in this process: what a text without an outline is cut into as well.
 ///
 /// ```
 /// use dataflows::{chunk::chunk, rules::Rules};
@@ -55,20 +67,34 @@ struct Shape<'a> {
 /// ```
 #[must_use]
 pub fn chunk(rule: &Rule, text: &str) -> Vec<TextChunk> {
+    cut_text(rule, text, &InProcess).map_or_else(|_| cut_by(rule, text, &[], &[]), |cut| cut.chunks)
+}
+
+/// Returns the chunks of `text`, with the parser that is given.
+///
+/// # Errors
+/// Where the parser came to no end, which is owed to the moment.
+pub fn cut_text(rule: &Rule, text: &str, outliner: &dyn Outliner) -> Result<Cut, OutlineError> {
+    let (pieces, solid, no_syntax) = match rule.cutting() {
+        Cutting::Syntax => match syntax::pieces(outliner.outline(rule.language(), text)?) {
+            Ok(pieces) => (pieces, Vec::new(), None),
+            Err(why) => (Vec::new(), Vec::new(), Some(why)),
+        },
+        Cutting::Heading => {
+            let heading::Sections { pieces, solid } = heading::sections(text);
+            (pieces, solid, None)
+        }
+        Cutting::Paragraph | Cutting::Line => (Vec::new(), Vec::new(), None),
+    };
+    Ok(Cut { chunks: cut_by(rule, text, &pieces, &solid), no_syntax })
+}
+
+/// Returns the chunks of `text`, whose pieces and solid ranges are in its order.
+fn cut_by(rule: &Rule, text: &str, pieces: &[Piece], solid: &[Range<usize>]) -> Vec<TextChunk> {
     let style = match rule.cutting() {
         Cutting::Syntax | Cutting::Line => Style::Lines,
         Cutting::Heading | Cutting::Paragraph => Style::Prose,
     };
     let shape = Shape { kind: rule.kind(), language: rule.language(), style, whole: rule.whole_up_to() };
-    match rule.cutting() {
-        Cutting::Syntax => {
-            let pieces = syntax::pieces(rule.language(), text).unwrap_or_default();
-            piece::assemble(text, &pieces, &[], &shape)
-        }
-        Cutting::Heading => {
-            let sections = heading::sections(text);
-            piece::assemble(text, &sections.pieces, &sections.solid, &shape)
-        }
-        Cutting::Paragraph | Cutting::Line => piece::assemble(text, &[], &[], &shape),
-    }
+    piece::assemble(text, pieces, solid, &shape)
 }

@@ -1,17 +1,20 @@
 //! Cuts code at its items.
 //!
-//! In: a text in a language with a grammar. Out: its pieces, or nothing where the parser gives up.
+//! In: the outline of a text. Out: its pieces, or why it is cut without its syntax.
 //!
 //! **Invariant:** what a piece is called and whether it stands alone is decided in `code`; here it is only turned into a
 //! piece, so that the rules of joining are in one place.
 
 use super::piece::{Piece, Standing};
-use crate::code::{self, Mark, Rank};
+use crate::code::{Mark, Outline, Rank};
+use crate::data::NoSyntax;
 
-/// Returns the pieces of `text`, or nothing if it is not parsed within its budget.
-pub(super) fn pieces(language: &str, text: &str) -> Option<Vec<Piece>> {
-    let marks = code::outline(language, text)?;
-    Some(marks.into_iter().map(piece).collect())
+/// Returns the pieces that an outline names.
+pub(super) fn pieces(outline: Outline) -> Result<Vec<Piece>, NoSyntax> {
+    match outline {
+        Outline::Marks(marks) => Ok(marks.into_iter().map(piece).collect()),
+        Outline::Without(why) => Err(why),
+    }
 }
 
 fn piece(mark: Mark) -> Piece {

@@ -6,7 +6,7 @@
 //! types; a function with a body is an item. A template is what it is a template of.
 
 use super::item::{Head, Role, field};
-use super::symbol::bare;
+use super::symbol::{bare, short};
 use std::ops::Range;
 use tree_sitter::Node;
 
@@ -73,7 +73,7 @@ fn inner_role<'t>(text: &str, outer: Node<'t>, node: Node<'t>, depth: usize) -> 
         "concept_definition" => Role::Item(Head { name: bare(field(text, node, "name")), declared: up_to(None) }),
         "preproc_function_def" | "preproc_def" => {
             let value = node.child_by_field_name("value");
-            let head = Head { name: field(text, node, "name").to_owned(), declared: up_to(value) };
+            let head = Head { name: short(field(text, node, "name")), declared: up_to(value) };
             // A macro over several lines is code; one on a line is a constant.
             let lines = node.end_position().row - node.start_position().row;
             if lines > 1 { Role::Item(head) } else { Role::Minor(head) }

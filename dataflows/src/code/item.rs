@@ -14,11 +14,15 @@
 use super::language::Grammar;
 use super::symbol::{declaration, qualified};
 use super::{Mark, Rank, c_family, python, rust};
+use crate::data::NoSyntax;
 use std::ops::Range;
 use tree_sitter::{Node, Tree};
 
 /// How deep containers are opened; what is deeper stays part of the container around it.
 const DEEPEST: usize = 24;
+
+/// How many bytes marks may take: a text of many items deep inside others would make a hundred times its size of them.
+const LARGEST_MARKS: usize = 32 << 20;
 
 /// What a node is, as its language's file decides.
 pub(super) enum Role<'t> {
@@ -50,12 +54,13 @@ pub(super) struct Head {
     pub(super) declared: Range<usize>,
 }
 
-/// Returns the marks of `text`.
-pub(super) fn marks(grammar: Grammar, text: &str, tree: &Tree) -> Vec<Mark> {
+/// Returns the marks of `text`, or that they would be too large.
+pub(super) fn marks(grammar: Grammar, text: &str, tree: &Tree) -> Result<Vec<Mark>, NoSyntax> {
     let separator = if grammar == Grammar::Python { "." } else { "::" };
-    let mut walk = Walk { grammar, text, separator, marks: Vec::new(), wrapper: None };
+    let line = Line { start: 0, ink: ink(text, 0) };
+    let mut walk = Walk { grammar, text, separator, marks: Vec::new(), bytes: 0, wrapper: None, line };
     walk.members(tree.root_node(), None, "", 0);
-    walk.marks
+    if walk.is_full() { Err(NoSyntax::Names) } else { Ok(walk.marks) }
 }
 
 /// Where something starts.
@@ -69,12 +74,17 @@ impl Start {
     fn of(node: Node<'_>) -> Self {
         Self { at: node.start_byte(), column: node.start_position().column }
     }
+}
 
-    /// Returns the start of the line, if nothing but white space comes before on it.
-    fn line(self, text: &str) -> Option<usize> {
-        let line = self.at - self.column;
-        text[line..self.at].trim().is_empty().then_some(line)
-    }
+/// A line, and where the first of its characters is that is no white space: looked for once, however much starts on it.
+#[derive(Clone, Copy)]
+struct Line {
+    start: usize,
+    ink: usize,
+}
+
+fn ink(text: &str, start: usize) -> usize {
+    text[start..].find(|character: char| !character.is_whitespace()).map_or(text.len(), |at| start + at)
 }
 
 /// Comments and attributes that wait for their item.
@@ -91,6 +101,10 @@ struct Walk<'t> {
     text: &'t str,
     separator: &'static str,
     marks: Vec<Mark>,
+    /// What the marks take, in bytes.
+    bytes: usize,
+    /// The line that was looked at last.
+    line: Line,
     /// The line where the wrapper starts whose first mark is still to come.
     wrapper: Option<usize>,
 }
@@ -103,7 +117,7 @@ impl<'t> Walk<'t> {
         let mut last_row = opened;
         let mut in_preface = false;
         let mut more = cursor.goto_first_child();
-        while more {
+        while more && !self.is_full() {
             let node = cursor.node();
             if node.is_named() && !node.byte_range().is_empty() {
                 let role = role(self.grammar, self.text, node);
@@ -165,7 +179,7 @@ impl<'t> Walk<'t> {
         let symbol = qualified(owner, self.separator, &head.name);
         let outermost = self.wrapper.is_none();
         if outermost {
-            self.wrapper = start.line(self.text);
+            self.wrapper = self.line(start);
         }
         if depth < DEEPEST {
             // The wrapper itself may be the node (an error, a condition): it opens where its first line ends.
@@ -179,6 +193,19 @@ impl<'t> Walk<'t> {
         }
     }
 
+    /// Returns the start of the line, if nothing but white space comes before on it.
+    fn line(&mut self, start: Start) -> Option<usize> {
+        let line = start.at - start.column;
+        if self.line.start != line {
+            self.line = Line { start: line, ink: ink(self.text, line) };
+        }
+        (self.line.ink >= start.at).then_some(line)
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes > LARGEST_MARKS
+    }
+
     /// Marks comments that no item follows closely.
     fn detach(&mut self, lead: Option<Lead>, owner: &str) {
         if let Some(lead) = lead {
@@ -187,8 +214,9 @@ impl<'t> Walk<'t> {
     }
 
     fn mark(&mut self, start: Start, rank: Rank, owner: &str, symbol: String, name: String) {
-        let Some(start) = self.wrapper.take().or_else(|| start.line(self.text)) else { return };
+        let Some(start) = self.wrapper.take().or_else(|| self.line(start)) else { return };
         if self.marks.last().is_none_or(|last| last.start < start) {
+            self.bytes += size_of::<Mark>() + owner.len() + symbol.len() + name.len();
             self.marks.push(Mark { start, rank, owner: owner.to_owned(), symbol, name });
         }
     }

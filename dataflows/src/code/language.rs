@@ -1,21 +1,69 @@
 //! The grammars, and one parser a thread.
 //!
-//! In: a language's name and a text. Out: its syntax tree, or nothing.
+//! In: a language's name and a text. Out: its syntax tree, or the count that was spent before there was one.
 //!
-//! **Invariant:** whether a text is parsed follows from the text: the budget counts the parser's own steps, so a slow or
-//! busy machine gives the same tree. The parser recovers from errors, so a tree is no promise that the text is sound.
+//! **Invariant:** whether a text is parsed follows from the text: budgets count the parser's own steps, the bytes it reads and
+//! the errors it meets, so a slow or busy machine gives the same tree. The parser recovers from errors, so a tree is no
+//! promise that the text is sound.
+//!
+//! Three things cost time and one memory, and each has a count of its own:
+//!
+//! ```text
+//!  steps        ambiguity: the parser follows several readings at once   reported every hundred, held against the bytes reached
+//!  bytes read   an external scanner that looks ahead to the text's end   the text is handed out in small slices
+//!  errors       recovery tries every token of the grammar at each        counted in a second parse, of one step in 33
+//!  open tokens  nesting, and whatever else waits for its end, in memory  counted in the same second parse
+//! ```
+//!
+//! The budgets of steps and errors grow with the place that the parser has reached, so a text that spends too much is left
+//! near its beginning. None grows beyond [`LARGEST`] bytes: a rule may let larger files in, and they cost no more.
 
+use crate::data::NoSyntax;
 use crate::rules::GRAMMARS;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
-use tree_sitter::{Language, ParseOptions, Parser, Tree};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use tree_sitter::{Language, LogType, ParseOptions, ParseState, Parser, Tree};
 
-/// How often the parser may report per byte of text, and how often at least; it reports every hundred steps.
+/// Bytes of a text up to which budgets grow.
+const LARGEST: usize = 1 << 20;
+
+/// How often the parser may report per byte up to where it has come, and how often beside that; it reports every hundred
+/// steps.
 ///
-/// Of 10,000 files of published Rust, C, C++ and Python code the median takes 0.007 reports a byte and the slowest 0.029;
-/// recovery from errors on hostile text takes hundreds of times as many.
-const REPORTS_PER_BYTE: f64 = 0.045;
-const FEWEST_REPORTS: f64 = 1_000.0;
+/// Of 19,700 files of published Rust, C, C++ and Python code the median takes 0.006 reports a byte and all but two fewer than
+/// 0.029; two tables of numbers take 0.057. Ambiguous text takes up to 0.18.
+const REPORTS_PER_BYTE: f64 = 0.03;
+const SPARE_REPORTS: f64 = 300.0;
+
+/// How many bytes are handed to the parser at once. What it reads again and again inside one slice is not seen, so a slice
+/// is small; handing it out costs less than a hundredth of a parse.
+const SLICE: usize = 256;
+
+/// How many bytes may be handed out per byte of the text, and how many beside that.
+///
+/// Of the same files the median takes 1.5 bytes a byte, all but one in a thousand fewer than 6.4, and the most 21.6 in 69 KB:
+/// Python's scanner reads comments again to find where a block ends. A scanner that looks for the end of a literal that has
+/// none reads as many as the text is long, each time.
+const READ_PER_BYTE: f64 = 16.0;
+const SPARE_READ: f64 = 4_194_304.0;
+
+/// How many tokens may wait to become part of something: each takes some 300 bytes until then.
+const MOST_OPEN: i64 = 200_000;
+
+/// The report at which errors and open tokens are counted: a file of usual size does not come so far.
+const COUNTED_AT: u64 = 600;
+
+/// Of so many reports one is looked at, since telling of a step takes ten times as long as the step.
+const COUNTED_OF: u64 = 33;
+
+/// How many errors a text may have per byte up to where the parser has come, and how many beside that.
+///
+/// A header full of macros that the grammar does not know has 0.04 a byte. Text that is no code at all has one or two a
+/// byte, each of which takes as long as a hundred steps.
+const ERRORS_PER_BYTE: f64 = 0.05;
+const SPARE_ERRORS: f64 = 10_000.0;
 
 /// A language that can be cut by its syntax.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +81,8 @@ impl Grammar {
         [Self::Rust, Self::C, Self::Cpp, Self::Python].get(index).copied()
     }
 
-    fn language(self) -> Language {
+    /// Returns the grammar itself.
+    pub(super) fn language(self) -> Language {
         match self {
             Self::Rust => tree_sitter_rust::LANGUAGE.into(),
             Self::C => tree_sitter_c::LANGUAGE.into(),
@@ -47,22 +96,133 @@ thread_local! {
     static PARSER: RefCell<Parser> = RefCell::new(Parser::new());
 }
 
-/// Returns the tree of `text`, or nothing if the budget is spent before it is done.
-pub(super) fn parse(grammar: Grammar, text: &str) -> Option<Tree> {
+/// Returns the tree of `text`, or the count that was spent before it was done.
+pub(super) fn parse(grammar: Grammar, text: &str) -> Result<Tree, NoSyntax> {
     PARSER.with_borrow_mut(|parser| {
-        parser.set_language(&grammar.language()).ok()?;
-        let budget = (text.len() as f64 * REPORTS_PER_BYTE).max(FEWEST_REPORTS) as u64;
-        let mut reports = 0_u64;
-        let mut progress = |_: &tree_sitter::ParseState| {
-            reports += 1;
-            if reports > budget { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        let bytes = text.as_bytes();
-        let mut read = |offset: usize, _| bytes.get(offset..).unwrap_or_default();
-        let options = ParseOptions::new().progress_callback(&mut progress);
-        let tree = parser.parse_with_options(&mut read, None, Some(options));
+        let language = grammar.language();
+        parser.set_language(&language).map_err(|_| NoSyntax::Grammar)?;
+        let meter = Meter::new(text.as_bytes());
+        let tree = meter.parse(parser, &mut || {
+            if meter.reports.get() == COUNTED_AT {
+                meter.spent.set(meter.spent.get().or_else(|| spent_unseen(&language, text.as_bytes())));
+            }
+            ControlFlow::Continue(())
+        });
         // A parser that was stopped would go on where it stopped, on whatever text comes next.
         parser.reset();
-        tree
+        match (meter.spent.get(), tree) {
+            (Some(spent), _) => Err(spent),
+            (None, tree) => tree.ok_or(NoSyntax::Steps),
+        }
     })
+}
+
+/// What a parse has used up so far.
+struct Meter<'t> {
+    text: &'t [u8],
+    reports: Cell<u64>,
+    reached: Cell<usize>,
+    read: Cell<usize>,
+    spent: Cell<Option<NoSyntax>>,
+}
+
+impl<'t> Meter<'t> {
+    fn new(text: &'t [u8]) -> Self {
+        Self { text, reports: Cell::new(0), reached: Cell::new(0), read: Cell::new(0), spent: Cell::new(None) }
+    }
+
+    /// Parses, or goes on with a parse that was paused; returns nothing if a budget is spent or `pause` says so.
+    fn parse(&self, parser: &mut Parser, pause: &mut dyn FnMut() -> ControlFlow<()>) -> Option<Tree> {
+        let mut progress = |state: &ParseState| {
+            self.report(state.current_byte_offset());
+            let paused = pause();
+            if self.spent.get().is_some() { ControlFlow::Break(()) } else { paused }
+        };
+        let mut read = |offset: usize, _| self.slice(offset);
+        parser.parse_with_options(&mut read, None, Some(ParseOptions::new().progress_callback(&mut progress)))
+    }
+
+    fn report(&self, offset: usize) {
+        self.reports.set(self.reports.get() + 1);
+        self.reached.set(self.reached.get().max(offset));
+        if self.reports.get() as f64 > SPARE_REPORTS + REPORTS_PER_BYTE * self.counted() {
+            self.spend(NoSyntax::Steps);
+        }
+    }
+
+    /// Returns the slice at `offset`; nothing once a budget is spent, which ends any scanner's search.
+    fn slice(&self, offset: usize) -> &'t [u8] {
+        let rest = self.text.get(offset..).unwrap_or_default();
+        let slice = &rest[..rest.len().min(SLICE)];
+        self.read.set(self.read.get() + slice.len());
+        if self.read.get() as f64 > SPARE_READ + READ_PER_BYTE * self.text.len().min(LARGEST) as f64 {
+            self.spend(NoSyntax::Read);
+        }
+        if self.spent.get().is_some() { &[] } else { slice }
+    }
+
+    /// Returns the bytes up to where the parser has come, as far as budgets grow with them.
+    fn counted(&self) -> f64 {
+        self.reached.get().min(LARGEST) as f64
+    }
+
+    fn spend(&self, what: NoSyntax) {
+        self.spent.set(self.spent.get().or(Some(what)));
+    }
+}
+
+/// What the parser told of the steps that were looked at.
+#[derive(Default)]
+struct Tally {
+    errors: AtomicU64,
+    /// Tokens and nodes that were put on the stack, less those that became part of others.
+    open: AtomicI64,
+}
+
+impl Tally {
+    /// Takes over one line of the parser's (`LOG` in tree-sitter's `parser.c`, whose version `rules/version.rs` names).
+    fn take(&self, step: &str) {
+        if step.starts_with("detect_error") || step.starts_with("skip_token") {
+            self.errors.fetch_add(1, Ordering::Relaxed);
+        } else if step.starts_with("shift") {
+            self.open.fetch_add(1, Ordering::Relaxed);
+        } else if let Some((_, children)) = step.strip_prefix("reduce ").and_then(|step| step.rsplit_once(':')) {
+            self.open.fetch_sub(children.parse().unwrap_or(1) - 1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Parses `text` a second time, with a look at one report in [`COUNTED_OF`], and returns what was spent, if anything was.
+///
+/// A parser tells of errors and of what it shifts only where it tells of every step. It is paused to be made to and paused again to be silent,
+/// and a pause may change how an ambiguity is resolved; so this parse only counts, and the one that gives the tree has none.
+fn spent_unseen(language: &Language, text: &[u8]) -> Option<NoSyntax> {
+    let mut parser = Parser::new();
+    parser.set_language(language).ok()?;
+    let meter = Meter::new(text);
+    let tally = Arc::new(Tally::default());
+    let mut is_told = false;
+    loop {
+        let count = tally.clone();
+        parser.set_logger(
+            is_told.then(|| -> Box<dyn FnMut(LogType, &str) + Send> { Box::new(move |_, step| count.take(step)) }),
+        );
+        let begun = meter.reports.get();
+        let end = begun + if is_told { 1 } else { COUNTED_OF - 1 };
+        let tree = meter.parse(&mut parser, &mut || match meter.reports.get() < end {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        });
+        if tree.is_some() || meter.spent.get().is_some() || meter.reports.get() == begun {
+            return meter.spent.get();
+        }
+        let errors = tally.errors.load(Ordering::Relaxed) * COUNTED_OF;
+        if errors as f64 > SPARE_ERRORS + ERRORS_PER_BYTE * meter.counted() {
+            return Some(NoSyntax::Errors);
+        }
+        if tally.open.load(Ordering::Relaxed) * COUNTED_OF as i64 > MOST_OPEN {
+            return Some(NoSyntax::Open);
+        }
+        is_told = !is_told;
+    }
 }

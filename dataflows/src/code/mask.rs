@@ -35,6 +35,9 @@ const EXPORTS: [&str; 3] = ["_API", "_EXPORT", "_EXPORTS"];
 /// The longest arguments that are hidden.
 const LONGEST_ARGUMENTS: usize = 4_096;
 
+/// How often the text may be read in search of the end of arguments; behind that no macro is hidden.
+const SEARCHES: usize = 8;
+
 /// Returns `text` as the parser for `grammar` is to see it.
 pub(super) fn mask(grammar: Grammar, text: &str) -> Cow<'_, str> {
     if grammar != Grammar::Cpp {
@@ -43,6 +46,8 @@ pub(super) fn mask(grammar: Grammar, text: &str) -> Cow<'_, str> {
     let mut hidden = Vec::new();
     let bytes = text.as_bytes();
     let mut at = 0;
+    // Bytes that may still be read in search of the end of arguments: many that are open would have many ends to look for.
+    let mut left = SEARCHES * bytes.len();
     // The word before, for `class EXPORT Name`.
     let mut heads_type = false;
     while at < bytes.len() {
@@ -57,7 +62,10 @@ pub(super) fn mask(grammar: Grammar, text: &str) -> Cow<'_, str> {
                 let word = &text[at..at + length];
                 let end = at + length;
                 if MARKERS.contains(&word) {
-                    if let Some(arguments) = arguments(&bytes[end..]) {
+                    let reach = &bytes[end..bytes.len().min(end + LONGEST_ARGUMENTS.min(left))];
+                    let found = arguments(reach);
+                    left -= found.unwrap_or(reach.len());
+                    if let Some(arguments) = found {
                         hidden.push(at..end + arguments);
                         at = end + arguments;
                         continue;
@@ -130,7 +138,7 @@ fn arguments(bytes: &[u8]) -> Option<usize> {
     let open = bytes.iter().position(|byte| !matches!(byte, b' ' | b'\t')).filter(|at| bytes[*at] == b'(')?;
     let mut depth = 0_usize;
     let mut at = open;
-    while at < bytes.len().min(LONGEST_ARGUMENTS) {
+    while at < bytes.len() {
         match bytes[at] {
             b'(' => depth += 1,
             b')' if depth == 1 => return Some(at + 1),

@@ -2,8 +2,11 @@
 //!
 //! In: a cleaned text in a language with a grammar, or a manifest. Out: marks where items start, and module names.
 //!
-//! **Invariant:** marks are in order, each at the start of a line, and a function of the text alone: the budget of the
-//! parser counts its steps and not its time. Text without marks is no error: whoever cuts covers it all the same.
+//! **Invariant:** marks are in order, each at the start of a line, and a function of the text alone: budgets are counts and
+//! no times. Text without marks is no error: the cutter covers it all the same.
+//!
+//! The parsers are written in C, and a text may crash one. So they stand behind [`Outliner`]: a tracker gives one that parses
+//! in processes of its own, tests and the reference use [`InProcess`]. Both give the same marks.
 //!
 //! ```text
 //!  language: which grammar, one parser a thread, its budget   mask: macros that no grammar knows
@@ -16,6 +19,7 @@ mod item;
 mod language;
 mod manifest;
 mod mask;
+mod outline;
 mod python;
 mod rust;
 mod symbol;
@@ -23,10 +27,13 @@ mod symbol;
 mod tests;
 
 pub use manifest::{is_manifest, module_name};
+pub use outline::{InProcess, Outline, OutlineError, Outliner, PARSER_STACK, outline};
+
+use serde::{Deserialize, Serialize};
 
 /// What a mark stands for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Rank {
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Rank {
     /// An item with a name of its own: a function, a type, a macro.
     Item,
     /// The opening of a type whose members follow.
@@ -36,24 +43,16 @@ pub(crate) enum Rank {
 }
 
 /// Where something starts in a text, comments and attributes in front of it included.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Mark {
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Mark {
     /// The start of its first line.
-    pub(crate) start: usize,
+    pub start: usize,
     /// Whether it deserves a chunk.
-    pub(crate) rank: Rank,
+    pub rank: Rank,
     /// The qualified name of what it is part of, or empty.
-    pub(crate) owner: String,
+    pub owner: String,
     /// Its own qualified name, or empty.
-    pub(crate) symbol: String,
+    pub symbol: String,
     /// Its declaration on one line, or empty.
-    pub(crate) name: String,
-}
-
-/// Returns the marks of `text`, or nothing if `language` has no grammar or the parser's budget is spent.
-pub(crate) fn outline(language: &str, text: &str) -> Option<Vec<Mark>> {
-    let grammar = language::Grammar::named(language)?;
-    let masked = mask::mask(grammar, text);
-    let tree = language::parse(grammar, &masked)?;
-    Some(item::marks(grammar, text, &tree))
+    pub name: String,
 }

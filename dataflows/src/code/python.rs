@@ -5,6 +5,7 @@
 //! **Invariant:** classes are types whose members are opened, functions are items, every other statement is small.
 
 use super::item::{Head, Role, field, up_to};
+use super::symbol::short;
 use tree_sitter::Node;
 
 /// Returns the role of a statement of a module or a class.
@@ -13,7 +14,7 @@ pub(super) fn role<'t>(text: &str, node: Node<'t>) -> Role<'t> {
         "decorated_definition" => node.child_by_field_name("definition").unwrap_or(node),
         _ => node,
     };
-    let head = || Head { name: field(text, definition, "name").to_owned(), declared: up_to(definition, "body") };
+    let head = || Head { name: short(field(text, definition, "name")), declared: up_to(definition, "body") };
     match definition.kind() {
         "comment" => Role::Comment { documents: true },
         "class_definition" => match definition.child_by_field_name("body") {
@@ -34,5 +35,5 @@ fn assigned(text: &str, node: Node<'_>) -> String {
     let assignment = node.named_child(0).filter(|child| child.kind() == "assignment");
     let target = assignment.and_then(|assignment| assignment.child_by_field_name("left"));
     let target = target.filter(|target| target.kind() == "identifier");
-    target.map_or_else(String::new, |target| text[target.byte_range()].to_owned())
+    target.map_or_else(String::new, |target| short(&text[target.byte_range()]))
 }

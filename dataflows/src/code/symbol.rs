@@ -14,6 +14,9 @@ const LONGEST_SLICE: usize = 2_000;
 /// The longest symbol, in characters; beyond it the text is no name.
 const LONGEST_SYMBOL: usize = 200;
 
+/// The longest qualified symbol, in bytes.
+const LONGEST_QUALIFIED: usize = 1_000;
+
 /// Returns a declaration as one line: comments gone, white space single, nothing left of the body's opening.
 pub(super) fn declaration(slice: &str) -> String {
     let mut end = slice.len().min(LONGEST_SLICE);
@@ -80,9 +83,17 @@ pub(super) fn bare(name: &str) -> String {
     bare
 }
 
+/// Returns a name as it is, up to the longest symbol.
+pub(super) fn short(name: &str) -> String {
+    name.chars().take(LONGEST_SYMBOL).collect()
+}
+
 /// Returns `owner` and `name` with `separator` between them, or the one that is not empty.
+///
+/// Where that would be too long the owner is left out: each member would name it again.
 pub(super) fn qualified(owner: &str, separator: &str, name: &str) -> String {
     match (owner.is_empty(), name.is_empty()) {
+        (false, false) if owner.len() + name.len() > LONGEST_QUALIFIED => name.to_owned(),
         (true, _) => name.to_owned(),
         (_, true) => owner.to_owned(),
         _ => format!("{owner}{separator}{name}"),

@@ -1,11 +1,12 @@
 //! Which items are found, and what they are called.
 
 use super::*;
+use crate::data::NoSyntax;
 use expect_test::{Expect, expect};
 
 /// Shows each mark as its line, rank, symbol and name.
 fn check(language: &str, text: &str, expected: Expect) {
-    let marks = outline(language, text).expect("the text is within the parser's budget");
+    let Outline::Marks(marks) = outline(language, text) else { panic!("the text is within the parser's budgets") };
     let mut shown = String::new();
     for mark in marks {
         let line = text[..mark.start].matches('\n').count() + 1;
@@ -253,6 +254,32 @@ fn broken_code_still_has_the_items_around_the_error() {
 fn containers_are_opened_to_a_depth_and_no_further() {
     let depth = 3_000;
     let text = format!("{}fn x() {{}}\n{}", "mod a {\n".repeat(depth), "}\n".repeat(depth));
-    let marks = outline("rust", &text).unwrap_or_default();
+    let Outline::Marks(marks) = outline("rust", &text) else { panic!("the text is within the parser's budgets") };
     assert!(marks.len() <= 2, "one wrapper has one mark");
+}
+
+#[test]
+fn a_budget_that_is_spent_is_named() {
+    let members = "const A: u8 = 1;\n".repeat(60_000);
+    let named = format!("{}{members}", format!("mod {} {{\n", "a".repeat(190)).repeat(5));
+    let grown = |unit: &str| unit.repeat((1 << 20) / unit.len());
+    for (language, text, expected) in [
+        ("c", grown("(a)(b)*"), NoSyntax::Steps),
+        ("rust", grown("r#\""), NoSyntax::Read),
+        ("rust", grown("\""), NoSyntax::Errors),
+        ("c", grown("a::"), NoSyntax::Errors),
+        ("rust", grown("{"), NoSyntax::Open),
+        ("rust", named, NoSyntax::Names),
+        ("fortran", grown("end\n"), NoSyntax::Grammar),
+    ] {
+        let start: String = text.chars().take(20).collect();
+        assert_eq!(InProcess.outline(language, &text), Ok(Outline::Without(expected)), "{language}: {start}");
+    }
+}
+
+#[test]
+fn what_many_members_would_repeat_is_left_out() {
+    let text = format!("class {}:\n    def run(self): pass\n", "a".repeat(3_000));
+    let Outline::Marks(marks) = outline("python", &text) else { panic!("the text is within the parser's budgets") };
+    assert_eq!(marks[1].symbol, format!("{}.run", "a".repeat(200)));
 }

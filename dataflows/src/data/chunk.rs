@@ -66,6 +66,59 @@ impl fmt::Display for SkipReason {
     }
 }
 
+/// Why a text in a language with a grammar was cut without its syntax: at blank lines and by indentation.
+///
+/// Each but a crash follows from counts, so it is the same on every machine.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum NoSyntax {
+    /// There is no grammar for the language.
+    Grammar,
+    /// The parser took too many steps for what it had read.
+    Steps,
+    /// The parser read the text too often.
+    Read,
+    /// The parser met too many errors.
+    Errors,
+    /// What the items are called takes too many bytes.
+    Names,
+    /// The parser crashed, twice, the second time in a new process.
+    Crash,
+    /// Too many tokens waited to become part of something.
+    Open,
+}
+
+impl NoSyntax {
+    /// Every reason, in the order of their codes, which stores keep.
+    const ALL: [Self; 7] = [Self::Grammar, Self::Steps, Self::Read, Self::Errors, Self::Names, Self::Crash, Self::Open];
+
+    /// Returns the byte that stands for the reason in a store.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Returns the reason that a byte stands for.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+}
+
+impl fmt::Display for NoSyntax {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Grammar => "there is no grammar for its language",
+            Self::Steps => "the parser's budget of steps was spent",
+            Self::Read => "the parser's budget of bytes read was spent",
+            Self::Errors => "the parser's budget of errors was spent",
+            Self::Names => "the budget of bytes for the names of its items was spent",
+            Self::Crash => "the parser crashed on it",
+            Self::Open => "the parser's budget of open tokens was spent",
+        })
+    }
+}
+
 /// What kind of thing a chunk is part of; it is the `kind` of a hit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[non_exhaustive]

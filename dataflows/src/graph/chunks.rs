@@ -4,7 +4,8 @@
 
 use super::Parts;
 use super::documents::{Representatives, Textual};
-use crate::chunk::chunk;
+use crate::chunk::{TextChunk, cut_text};
+use crate::code::{OutlineError, Outliner};
 use crate::data::{Chunk, ChunkingId, Document, Outcome, StageName, TextHash, View};
 use crate::memo::{Chunked, Keep, Memo};
 use crate::rules::{RuleId, Rules};
@@ -22,7 +23,8 @@ pub(super) fn cut<'s>(
     let representative = Representatives::by(&rules, |id| rules.rule(id).chunking_id(TextHash::default()));
     let distinct =
         texts.clone().map(move |(id, (_, _, _, rule, text))| (id, text, representative.of(rule))).distinct_total();
-    let task = ChunkTask { rules: parts.rules.clone(), memo: parts.memo.clone() };
+    let (rules, memo, outliner) = (parts.rules.clone(), parts.memo.clone(), parts.outliner.clone());
+    let task = ChunkTask { rules, memo, outliner };
     let ready = asynchronous(distinct, Arc::new(task), parts.pool.clone(), parts.ledger.clone());
 
     let (memo, rules) = (parts.memo.clone(), parts.rules.clone());
@@ -41,7 +43,7 @@ pub(super) fn cut<'s>(
 
 fn fault_of(memo: &dyn Memo, id: ChunkingId) -> Option<String> {
     match memo.chunks(id).as_deref() {
-        Some(Chunked::Chunks(_)) => None,
+        Some(Chunked::Chunks(_) | Chunked::WithoutSyntax(..)) => None,
         Some(Chunked::Fault(error)) => Some(error.clone()),
         None => Some("the chunk list was lost".to_owned()),
     }
@@ -51,6 +53,7 @@ fn fault_of(memo: &dyn Memo, id: ChunkingId) -> Option<String> {
 struct ChunkTask {
     rules: Arc<Rules>,
     memo: Arc<dyn Memo>,
+    outliner: Arc<dyn Outliner>,
 }
 
 impl Task<(ChunkingId, TextHash, RuleId)> for ChunkTask {
@@ -70,14 +73,25 @@ impl Task<(ChunkingId, TextHash, RuleId)> for ChunkTask {
                 faults += 1;
                 continue;
             };
-            let (chunks, texts): (Vec<Chunk>, Vec<(TextHash, String)>) = chunk(self.rules.rule(rule), &text)
+            let cut = match cut_text(self.rules.rule(rule), &text, &*self.outliner) {
+                Ok(cut) => cut,
+                // Without a result: the graph ends, and nothing of it is published.
+                Err(OutlineError::Halted) => return faults,
+                Err(error) => {
+                    self.give_up(&(id, hash, rule), error.to_string());
+                    faults += 1;
+                    continue;
+                }
+            };
+            let (chunks, texts): (Vec<Chunk>, Vec<(TextHash, String)>) = cut
+                .chunks
                 .into_iter()
-                .map(|piece| {
-                    let hash = piece.chunk.text;
-                    (piece.chunk, (hash, piece.text))
+                .map(|TextChunk { chunk, text }| {
+                    let hash = chunk.text;
+                    (chunk, (hash, text))
                 })
                 .unzip();
-            self.memo.put_chunks(id, Chunked::Chunks(chunks), texts, Keep::Durable);
+            self.memo.put_chunks(id, Chunked::new(chunks, cut.no_syntax), texts, Keep::Durable);
         }
         faults
     }

@@ -175,7 +175,7 @@ impl Task<(DocumentId, ContentId, RuleId)> for CleanTask {
     }
 
     fn give_up(&self, &(id, _, _): &(DocumentId, ContentId, RuleId), reason: String) {
-        self.memo.put_cleaned(id, &Cleaned::Fault(reason), None, Keep::Durable);
+        self.memo.put_cleaned(id, &Cleaned::Fault(reason), None, Keep::WhileRunning);
     }
 
     fn batch(&self) -> usize {

@@ -32,8 +32,9 @@ fn entries_of(
     module: &str,
     labels: &[(String, String)],
 ) -> Vec<Entry> {
-    match memo.chunks(chunking).as_deref() {
-        Some(Chunked::Chunks(chunks)) => place(path, module, labels, chunks)
+    let list = memo.chunks(chunking);
+    match list.as_deref() {
+        Some(Chunked::Chunks(chunks) | Chunked::WithoutSyntax(chunks, _)) => place(path, module, labels, chunks)
             .map(|placed| {
                 memo.put_card(placed.entry.card, &placed.card);
                 placed.entry

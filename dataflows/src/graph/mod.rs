@@ -33,6 +33,7 @@ mod vectors;
 
 pub(crate) use sink::Gathered;
 
+use crate::code::Outliner;
 use crate::data::{Document, Entry, File, View};
 use crate::embed::Embedder;
 use crate::memo::{Contents, Memo};
@@ -57,6 +58,8 @@ pub(crate) struct Parts {
     pub(crate) contents: Arc<dyn Contents>,
     /// The model that embeds.
     pub(crate) embedder: Arc<dyn Embedder>,
+    /// What parses.
+    pub(crate) outliner: Arc<dyn Outliner>,
     /// Where the work is written down.
     pub(crate) ledger: Arc<Ledger>,
     /// The threads on which the expensive stages run.

@@ -8,20 +8,24 @@
 //! One worker is the default: small epochs are most of the work, and a second worker makes each of them wait for two. The
 //! expensive stages have threads of their own.
 
+use crate::code::Outliner;
 use crate::data::{Document, Entry, Epoch, File, FileChange, View};
 use crate::embed::Embedder;
 use crate::graph::{self, Parts, Row};
 use crate::memo::{Contents, Memo};
 use crate::rules::Rules;
-use crate::stage::{Pool, Time};
+use crate::stage::{Halt, Pool, Time};
 use crate::work::{Ledger, Work};
 use differential_dataflow::input::InputSession;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use timely::dataflow::ProbeHandle;
 use timely::scheduling::SyncActivator;
 use timely::worker::Worker;
+
+/// How often a worker that has nothing to do, and no driver that wakes it, looks whether the graph is halted.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What a mill is made of.
 #[derive(Clone)]
@@ -34,6 +38,8 @@ pub struct MillParts {
     pub contents: Arc<dyn Contents>,
     /// The model that embeds.
     pub embedder: Arc<dyn Embedder>,
+    /// What parses: in processes of its own, or in this one ([`InProcess`](crate::code::InProcess)).
+    pub outliner: Arc<dyn Outliner>,
 }
 
 /// How many threads a mill has.
@@ -89,6 +95,8 @@ pub struct Mill {
     finished: Option<mpsc::Receiver<EpochDone>>,
     activator: SyncActivator,
     guards: Option<timely::communication::WorkerGuards<()>>,
+    halt: Halt,
+    outliner: Arc<dyn Outliner>,
 }
 
 impl Mill {
@@ -97,23 +105,26 @@ impl Mill {
     /// # Errors
     /// Where threads cannot be had.
     pub fn start(parts: MillParts, threads: MillThreads) -> Result<Self, MillError> {
-        let pool = Pool::start(threads.pool).map_err(MillError::Threads)?;
-        let MillParts { rules, memo, contents, embedder } = parts;
-        let parts = Parts { rules, memo, contents, embedder, ledger: Arc::new(Ledger::default()), pool };
+        let halt = Halt::default();
+        let pool = Pool::start(threads.pool, halt.clone()).map_err(MillError::Threads)?;
+        let MillParts { rules, memo, contents, embedder, outliner } = parts;
+        let ledger = Arc::new(Ledger::default());
+        let parts = Parts { rules, memo, contents, embedder, outliner: outliner.clone(), ledger, pool };
         let (feeds, queue) = mpsc::channel();
         let (done, finished) = mpsc::channel();
         let (started, activator) = mpsc::channel();
         // Worker 0 takes the driver's ends; the others only do their share of the graph.
         let driver = Mutex::new(Some((queue, done, started)));
+        let halting = halt.clone();
         let config = timely::Config::process(threads.workers.max(1));
         let guards = timely::execute(config, move |worker| {
             let driver =
                 (worker.index() == 0).then(|| driver.lock().unwrap_or_else(PoisonError::into_inner).take()).flatten();
-            run_worker(worker, &parts, driver);
+            run_worker(worker, &parts, driver, &halting);
         })
         .map_err(MillError::Start)?;
         let activator = activator.recv().map_err(|_| MillError::Stopped)?;
-        Ok(Self { feeds: Some(feeds), finished: Some(finished), activator, guards: Some(guards) })
+        Ok(Self { feeds: Some(feeds), finished: Some(finished), activator, guards: Some(guards), halt, outliner })
     }
 
     /// Feeds one epoch: what changed in `view`. Epochs must ascend.
@@ -139,6 +150,15 @@ impl Mill {
     /// Returns the channel on which finished epochs arrive, the first time it is asked.
     pub fn finished(&mut self) -> Option<mpsc::Receiver<EpochDone>> {
         self.finished.take()
+    }
+
+    /// Ends the graph without finishing what is under way: no epoch comes out any more. What is in the memo by then stays
+    /// there; a stage's job that runs is ended soon, and those behind it are dropped.
+    pub fn halt(&self) {
+        self.halt.ask();
+        self.outliner.halt();
+        // Fails only where the worker has ended.
+        let _ = self.activator.activate();
     }
 
     /// Ends the input, waits until what was fed has come out, and stops the threads.
@@ -169,15 +189,18 @@ impl Drop for Mill {
 type Driver = (mpsc::Receiver<Feed>, mpsc::Sender<EpochDone>, mpsc::Sender<SyncActivator>);
 
 /// Builds one worker's part of the graph and, on worker 0, drives it until the feed ends.
-fn run_worker(worker: &mut Worker, parts: &Parts, driver: Option<Driver>) {
+fn run_worker(worker: &mut Worker, parts: &Parts, driver: Option<Driver>, halt: &Halt) {
     let activator = worker.sync_activator_for(vec![worker.next_dataflow_index()]);
     let mut input = InputSession::<Time, File, isize>::new();
     let probe = ProbeHandle::new();
     let gathered = worker.dataflow::<Time, _, _>(|scope| graph::build(input.to_collection(scope), parts, &probe));
     let Some((feeds, done, started)) = driver else {
-        // An input that stays open would hold every frontier; timely itself goes on stepping this worker.
+        // An input that stays open would hold every frontier.
         input.close();
-        return;
+        while worker.has_dataflows() && !halt.is_asked() {
+            worker.step_or_park(Some(LOOK));
+        }
+        return drop_dataflows(worker, halt);
     };
     if started.send(activator).is_err() {
         return;
@@ -185,6 +208,9 @@ fn run_worker(worker: &mut Worker, parts: &Parts, driver: Option<Driver>) {
     let mut open: VecDeque<(Epoch, Instant)> = VecDeque::new();
     let mut feeding = true;
     while feeding || !open.is_empty() {
+        if halt.is_asked() {
+            return drop_dataflows(worker, halt);
+        }
         loop {
             match feeds.try_recv() {
                 Ok(Feed { epoch, changes, fed }) => {
@@ -204,7 +230,7 @@ fn run_worker(worker: &mut Worker, parts: &Parts, driver: Option<Driver>) {
         }
         input.flush();
         if feeding || !open.is_empty() {
-            // Woken by the driver, and by the pool for every batch that is done.
+            // Woken by the driver, also to halt, and by the pool for every batch that is done.
             worker.step_or_park(None);
         }
         while let Some(&(epoch, fed)) = open.front() {
@@ -218,6 +244,13 @@ fn run_worker(worker: &mut Worker, parts: &Parts, driver: Option<Driver>) {
                 return;
             }
         }
+    }
+}
+
+/// Drops what a halted graph holds, so that timely has nothing to go on with.
+fn drop_dataflows(worker: &mut Worker, halt: &Halt) {
+    if halt.is_asked() {
+        worker.installed_dataflows().into_iter().for_each(|dataflow| worker.drop_dataflow(dataflow));
     }
 }
 

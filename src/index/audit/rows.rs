@@ -143,7 +143,7 @@ impl Rows {
         let Document { path, outcome, .. } = &document;
         let Outcome::Indexed { chunking, module, labels } = outcome else { return Some(Vec::new()) };
         let list = memo.chunks(*chunking);
-        let Some(Chunked::Chunks(chunks)) = list.as_deref() else {
+        let Some(chunks) = list.as_deref().and_then(Chunked::chunks) else {
             tally.add("results", "documents have no chunk list", ordinal);
             return None;
         };

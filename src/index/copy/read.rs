@@ -114,7 +114,7 @@ impl SnapshotCopy {
         for_each_record(folder, format::CHUNKS, manifest.sum(format::CHUNKS)?, |record| {
             let (id, chunked): (ChunkingId, Option<Chunked>) = decode(record).map_err(|error| error.to_string())?;
             match chunked {
-                Some(chunked @ Chunked::Chunks(_)) => {
+                Some(chunked @ (Chunked::Chunks(_) | Chunked::WithoutSyntax(..))) => {
                     chunks.insert(id, chunked);
                     Ok(())
                 }
@@ -137,7 +137,7 @@ impl SnapshotCopy {
         let mut digest = Digest::EMPTY;
         for Document { path, outcome, .. } in &self.documents {
             let Outcome::Indexed { chunking, module, labels } = outcome else { continue };
-            let Some(Chunked::Chunks(chunks)) = self.chunks.get(chunking) else {
+            let Some(chunks) = self.chunks.get(chunking).and_then(Chunked::chunks) else {
                 return Err(CopyError::damaged(self.folder.join(format::CHUNKS), format!("it has no list for {path}")));
             };
             for placed in place(path, module, labels, chunks) {

@@ -148,7 +148,7 @@ impl Writer {
         }
         let Outcome::Indexed { chunking, module, labels } = outcome else { return Ok(()) };
         let list = memo.chunks(*chunking);
-        let Some(Chunked::Chunks(chunks)) = list.as_deref() else {
+        let Some(chunks) = list.as_deref().and_then(Chunked::chunks) else {
             return Err(lost(reader, "chunk list", path));
         };
         if self.known.insert(chunking.to_bytes()) {

@@ -13,7 +13,7 @@ pub use paths::Taken;
 use super::{IntroducedIn, SearchError, Searcher, Selected, document_of, introduced, placed_entries};
 use crate::store::{SourceKind, SourceRecord};
 use absent::Around;
-use dataflows::data::{Card, Document, DocumentPath, Lines, Outcome};
+use dataflows::data::{Card, Document, DocumentPath, Lines, NoSyntax, Outcome};
 use dataflows::memo::{Embedded, Memo};
 use dataflows::rules::Rules;
 use paths::candidates;
@@ -39,6 +39,8 @@ pub struct Explanation {
     pub near: Vec<DocumentPath>,
     /// The rule of the path: its name, cleaner and chunker.
     pub rule: [String; 3],
+    /// Why the text was cut without its syntax, where its rule asks for it.
+    pub without_syntax: Option<NoSyntax>,
     /// Its chunks, in the order in which they stand.
     pub chunks: Vec<ExplainedChunk>,
 }
@@ -114,7 +116,11 @@ pub fn explain(
     let document = found.map(|(_, document)| document);
     let chunks =
         document.as_ref().map(|document| chunks(searcher, selected, document)).transpose()?.unwrap_or_default();
-    Ok(Some(Explanation { at: selected.clone(), path, taken, document, reason, near, rule, chunks }))
+    let without_syntax = document.as_ref().and_then(|document| match &document.outcome {
+        Outcome::Indexed { chunking, .. } => reader.memo().chunks(*chunking)?.no_syntax(),
+        _ => None,
+    });
+    Ok(Some(Explanation { at: selected.clone(), path, taken, document, reason, near, rule, without_syntax, chunks }))
 }
 
 /// Returns the folder that a source's paths count from, if it has one.

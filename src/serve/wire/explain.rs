@@ -35,6 +35,8 @@ pub struct ExplanationLine {
     pub cleaner: String,
     /// What cuts it.
     pub chunker: String,
+    /// Why code was cut without its syntax, if it was.
+    pub without_syntax: Option<String>,
     /// What the nearest manifest calls itself.
     pub module: Option<String>,
     /// Its chunks.
@@ -59,7 +61,8 @@ pub struct ChunkLine {
 impl From<Explanation> for ExplanationLine {
     fn from(explanation: Explanation) -> Self {
         let (outcome, reason) = explanation.outcome();
-        let Explanation { at, path, taken, document, near, rule: [rule, cleaner, chunker], chunks, .. } = explanation;
+        let Explanation { at, path, taken, document, near, rule: [rule, cleaner, chunker], .. } = explanation;
+        let Explanation { without_syntax, chunks, .. } = explanation;
         let module = match document.as_ref().map(|document| &document.outcome) {
             Some(Outcome::Indexed { module, .. }) => non_empty(module),
             _ => None,
@@ -77,6 +80,7 @@ impl From<Explanation> for ExplanationLine {
             rule,
             cleaner,
             chunker,
+            without_syntax: without_syntax.map(|why| why.to_string()),
             module,
             chunks: chunks.into_iter().map(ChunkLine::from).collect(),
         }

@@ -58,7 +58,7 @@ impl Shared {
         for (id, chunked) in lists {
             let list = match &**chunked {
                 Chunked::Fault(error) => NumberedList::Fault(error.clone()),
-                Chunked::Chunks(chunks) => {
+                Chunked::Chunks(chunks) | Chunked::WithoutSyntax(chunks, _) => {
                     let mut numbered = Vec::with_capacity(chunks.len());
                     for chunk in chunks {
                         let head = match heads.entry(Head::from(chunk)) {
@@ -72,7 +72,7 @@ impl Shared {
                         let text = *texts.get(&chunk.text).ok_or_else(|| tables.texts.rows.lost(chunk.text))?;
                         numbered.push(NumberedChunk { head, text, lines: chunk.lines });
                     }
-                    NumberedList::Chunks(numbered)
+                    NumberedList::Chunks(numbered, chunked.no_syntax())
                 }
             };
             tables.chunks.put_bytes(txn, &id.to_bytes(), &pack_list(&list))?;
@@ -105,10 +105,7 @@ fn name_texts<'g>(
     let first = tables.texts.next(txn)?;
     let mut numbers: FxHashMap<TextHash, u32> = FxHashMap::default();
     let (mut new, mut hashes) = (Vec::new(), Vec::new());
-    let in_lists = lists.iter().flat_map(|(_, chunked)| match &***chunked {
-        Chunked::Chunks(chunks) => chunks.as_slice(),
-        Chunked::Fault(_) => &[],
-    });
+    let in_lists = lists.iter().flat_map(|(_, chunked)| chunked.chunks().unwrap_or_default());
     for hash in in_lists.map(|chunk| chunk.text).chain(texts.keys().copied()) {
         let MapEntry::Vacant(unknown) = numbers.entry(hash) else { continue };
         let seen = tables.seen.text(hash);

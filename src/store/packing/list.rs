@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! list    00 chunk …            01 UTF-8: why there are no chunks
+//!         02 reason chunk …     cut without its syntax; the reason is a byte
 //! chunk   0nnnnnnn              text and head are one more than before, one line is between, n lines behind the first
 //!         1gggHHTT · lines behind the first · (text) · (head) · (gap)
 //! TT      0 one more than before · 1 a step from there · 2 two more than where it left off · 3 a step from there
@@ -21,10 +22,11 @@
 //! since texts and heads got their numbers in the order in which a list first named them.
 
 use super::varint;
-use dataflows::data::Lines;
+use dataflows::data::{Lines, NoSyntax};
 
 const CHUNKS: u8 = 0;
 const FAULT: u8 = 1;
+const WITHOUT_SYNTAX: u8 = 2;
 
 /// Marks a chunk that is not the usual one.
 const OTHER: u8 = 0x80;
@@ -59,8 +61,8 @@ pub(in crate::store) struct NumberedChunk {
 /// A chunk list in the database.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::store) enum NumberedList {
-    /// The chunks, in the order in which they stand.
-    Chunks(Vec<NumberedChunk>),
+    /// The chunks, in the order in which they stand, and why they were cut without their syntax, where they were.
+    Chunks(Vec<NumberedChunk>, Option<NoSyntax>),
     /// Why there are none.
     Fault(String),
 }
@@ -92,12 +94,15 @@ impl Trail {
 
 /// Packs a chunk list.
 pub(in crate::store) fn pack_list(list: &NumberedList) -> Vec<u8> {
-    let chunks = match list {
-        NumberedList::Chunks(chunks) => chunks,
+    let (chunks, no_syntax) = match list {
+        NumberedList::Chunks(chunks, no_syntax) => (chunks, no_syntax),
         NumberedList::Fault(error) => return [&[FAULT], error.as_bytes()].concat(),
     };
-    let mut packed = Vec::with_capacity(1 + 2 * chunks.len());
-    packed.push(CHUNKS);
+    let mut packed = Vec::with_capacity(2 + 2 * chunks.len());
+    match no_syntax {
+        Some(why) => packed.extend([WITHOUT_SYNTAX, why.code()]),
+        None => packed.push(CHUNKS),
+    }
     let (mut texts, mut heads, mut last_line) = (Trail::default(), Trail::default(), 0_u32);
     for &NumberedChunk { head, text, lines } in chunks {
         let text_code = match text {
@@ -143,8 +148,12 @@ pub(in crate::store) fn pack_list(list: &NumberedList) -> Vec<u8> {
 
 /// Returns the chunk list that [`pack_list`] packed.
 pub(in crate::store) fn unpack_list(packed: &[u8]) -> Option<NumberedList> {
-    let mut rest = match packed.split_first()? {
-        (&CHUNKS, rest) => rest,
+    let (mut rest, no_syntax) = match packed.split_first()? {
+        (&CHUNKS, rest) => (rest, None),
+        (&WITHOUT_SYNTAX, rest) => {
+            let (&code, rest) = rest.split_first()?;
+            (rest, Some(NoSyntax::from_code(code)?))
+        }
         (&FAULT, error) => return Some(NumberedList::Fault(str::from_utf8(error).ok()?.to_owned())),
         _ => return None,
     };
@@ -180,7 +189,7 @@ pub(in crate::store) fn unpack_list(packed: &[u8]) -> Option<NumberedList> {
         last_line = first.wrapping_add(more);
         chunks.push(NumberedChunk { head, text, lines: Lines { first, last: last_line } });
     }
-    Some(NumberedList::Chunks(chunks))
+    Some(NumberedList::Chunks(chunks, no_syntax))
 }
 
 #[cfg(test)]
@@ -229,7 +238,8 @@ mod tests {
             edited in edited(),
             fault in "\\PC{0,20}",
         ) {
-            for list in [NumberedList::Chunks(chunks), NumberedList::Chunks(edited), NumberedList::Fault(fault)] {
+            let no_syntax = Some(NoSyntax::Crash);
+            for list in [NumberedList::Chunks(chunks, None), NumberedList::Chunks(edited, no_syntax), NumberedList::Fault(fault)] {
                 prop_assert_eq!(unpack_list(&pack_list(&list)), Some(list));
             }
         }
@@ -238,7 +248,7 @@ mod tests {
         fn any_bytes_are_a_list_no_longer_than_they_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let behind = [&[CHUNKS][..], &bytes].concat();
             for packed in [&bytes, &behind] {
-                if let Some(NumberedList::Chunks(chunks)) = unpack_list(packed) {
+                if let Some(NumberedList::Chunks(chunks, _)) = unpack_list(packed) {
                     prop_assert!(chunks.len() < packed.len());
                 }
             }
@@ -249,8 +259,8 @@ mod tests {
             chunks in prop::collection::vec(chunk(), 1..12),
             cut in any::<prop::sample::Index>(),
         ) {
-            let packed = pack_list(&NumberedList::Chunks(chunks.clone()));
-            if let Some(NumberedList::Chunks(found)) = unpack_list(&packed[..cut.index(packed.len())]) {
+            let packed = pack_list(&NumberedList::Chunks(chunks.clone(), None));
+            if let Some(NumberedList::Chunks(found, _)) = unpack_list(&packed[..cut.index(packed.len())]) {
                 prop_assert!(chunks.starts_with(&found));
             }
         }
@@ -264,7 +274,7 @@ mod tests {
             lines: Lines { first: 1 + 10 * at, last: 9 + 10 * at },
         };
         let mut chunks: Vec<_> = (0..1000).map(chunk).collect();
-        let size = |chunks: &[NumberedChunk]| pack_list(&NumberedList::Chunks(chunks.to_vec())).len();
+        let size = |chunks: &[NumberedChunk]| pack_list(&NumberedList::Chunks(chunks.to_vec(), None)).len();
         assert!(size(&chunks) <= 1000 + 12, "{} bytes", size(&chunks));
         let before = size(&chunks);
         chunks[400].text = 5_000_000;

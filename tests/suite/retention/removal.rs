@@ -5,6 +5,7 @@
 
 use super::check;
 use crate::support::{cases, content_id};
+use dataflows::code::InProcess;
 use dataflows::data::{ContentId, DocumentPath, Epoch, FileMode, FileState, View};
 use dataflows::embed::Embedder;
 use dataflows::memo::{Content, Contents, ReadError};
@@ -122,6 +123,7 @@ impl World {
             memo: Arc::new(memo.clone()),
             contents: Arc::new(Pool(pool.collect())),
             embedder: Arc::new(model),
+            outliner: Arc::new(InProcess),
         };
         let mut mill = Mill::start(parts, MillThreads { workers: 1, pool: 1 }).unwrap();
         let finished = mill.finished().unwrap();

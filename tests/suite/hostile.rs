@@ -1,0 +1,275 @@
+//! Hostile texts: whatever a text holds, it costs at most 2 s of processor time and 200 MB, and a crash costs no more.
+//!
+//! Texts are grown by repetition from the tokens of each grammar, up to the size above which a file is no document. Those
+//! that needed a change once stand by name; the others follow from a seed. `TIDEMILL_FUZZ_SECONDS=3600` looks for an hour.
+//!
+//! The limits are those that workers keep: a text that breaks one has no outline, and fails here.
+
+use crate::workers::program;
+use dataflows::chunk::chunk;
+use dataflows::clean::clean;
+use dataflows::code::{Outline, Outliner, module_name};
+use dataflows::data::NoSyntax;
+use dataflows::rules::Rules;
+use rustix::time::{ClockId, clock_gettime};
+use std::time::{Duration, Instant};
+use tidemill::workers::Workers;
+use tree_sitter::Language;
+
+/// The size above which a file is no document.
+const LARGEST: usize = 1 << 20;
+
+/// What a text may cost.
+const PROCESSOR: Duration = Duration::from_secs(2);
+const MEMORY: u64 = 200 << 20;
+
+/// Tokens that no grammar lists: of literals, comments and layout, and what looks like a name or a number.
+const MORE_TOKENS: [&str; 32] = [
+    "a",
+    "1",
+    "a ",
+    "\n",
+    " ",
+    "\t",
+    "\"",
+    "'",
+    "'a",
+    "'a'",
+    "r#\"",
+    "r#",
+    "R\"(",
+    "b\"",
+    "f\"",
+    "'''",
+    "\"\"\"",
+    "//",
+    "///",
+    "/*",
+    "*/",
+    "#",
+    "#if\n",
+    "#if X\n",
+    "#endif\n",
+    "#define A ",
+    "\\\n",
+    "\\",
+    "é",
+    "\u{3000}",
+    "\0",
+    "UCLASS(",
+];
+
+/// Texts that once took too long, too much or the process: language, what comes first, and what is repeated.
+const NAMED: [(&str, &str, &str); 24] = [
+    // An ambiguity that never resolves: its stack was freed by recursion.
+    ("c", "", "(a)(b)*"),
+    ("cpp", "", "(a)(b)*"),
+    // External scanners that look for an end to the end of the text.
+    ("rust", "", "r#\""),
+    ("rust", "", "r##\""),
+    ("rust", "", "/*"),
+    ("cpp", "", "R\"("),
+    ("python", "", "\n #"),
+    // Recovery at each token.
+    ("rust", "", "\""),
+    ("rust", "", "a?b:"),
+    ("c", "", "a::"),
+    ("cpp", "", "a<"),
+    ("cpp", "", "a*b,"),
+    ("rust", "fn ordinary() {}\n", "\""),
+    // Nesting.
+    ("rust", "", "{"),
+    ("c", "", "{"),
+    ("python", "", "if a:\n "),
+    ("python", "", "["),
+    ("rust", "", "impl A {\n"),
+    ("cpp", "", "template<class T>"),
+    ("c", "", "#if X\n"),
+    // What comes behind the parser: a line of blanks before many items, long names, macros that stay open.
+    ("rust", "\u{3000}", "fn a() {}"),
+    (
+        "python",
+        "",
+        "class aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:\n ",
+    ),
+    ("cpp", "", "UCLASS("),
+    ("cpp", "", "UCLASS(\""),
+];
+
+/// Texts for the cutters that need no grammar.
+const PLAIN: [&str; 30] = [
+    "{",
+    "#",
+    "x",
+    "\n",
+    " ",
+    "a\n",
+    "ß",
+    "> ",
+    ">",
+    "[a](",
+    "[",
+    "```\n",
+    "`",
+    "# a\n",
+    "*a_",
+    "*",
+    "_",
+    "|",
+    "|a|\n|-|\n",
+    "<a ",
+    "<!--",
+    "- ",
+    "1. ",
+    "- a\n ",
+    "[a]: b\n",
+    "![",
+    "&amp;",
+    "\\",
+    "a  \n",
+    "---\n",
+];
+
+fn language(name: &str) -> Language {
+    match name {
+        "rust" => tree_sitter_rust::LANGUAGE.into(),
+        "c" => tree_sitter_c::LANGUAGE.into(),
+        "cpp" => tree_sitter_cpp::LANGUAGE.into(),
+        _ => tree_sitter_python::LANGUAGE.into(),
+    }
+}
+
+/// Returns the tokens of a grammar: the nodes that have no name of their own.
+fn tokens(name: &str) -> Vec<String> {
+    let language = language(name);
+    let kinds = (0..language.node_kind_count()).filter_map(|id| u16::try_from(id).ok());
+    let anonymous = kinds.filter(|id| !language.node_kind_is_named(*id));
+    let mut tokens: Vec<String> = anonymous.filter_map(|id| language.node_kind_for_id(id)).map(str::to_owned).collect();
+    tokens.sort_unstable();
+    tokens.dedup();
+    tokens.extend(MORE_TOKENS.map(str::to_owned));
+    tokens
+}
+
+/// SplitMix64: the same draws on every machine.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((word ^ (word >> 31)) % end as u64) as usize
+    }
+
+    /// Returns one to four tokens, with or without blanks between them.
+    fn unit(&mut self, tokens: &[String]) -> String {
+        let between = ["", "", " ", "\n"][self.below(4)];
+        let parts: Vec<&str> = (0..1 + self.below(4)).map(|_| tokens[self.below(tokens.len())].as_str()).collect();
+        parts.join(between) + between
+    }
+
+    /// Returns a text of one unit over and over; sometimes another stands in front of it as often.
+    fn text(&mut self, tokens: &[String]) -> (String, String) {
+        let size = [LARGEST, LARGEST, LARGEST / 4, LARGEST / 16][self.below(4)];
+        let unit = self.unit(tokens);
+        if self.below(4) > 0 {
+            return (format!("{unit:?} to {size} bytes"), grown("", &unit, size));
+        }
+        let first = self.unit(tokens);
+        let text = grown("", &first, size / 2) + &grown("", &unit, size / 2);
+        (format!("{first:?}, then {unit:?}, to {size} bytes"), text)
+    }
+}
+
+/// Returns `first` and then `unit` over and over, up to so many bytes.
+fn grown(first: &str, unit: &str, size: usize) -> String {
+    first.to_owned() + &unit.repeat(size.saturating_sub(first.len()) / unit.len().max(1))
+}
+
+/// Parses a text in a worker, which keeps the limits.
+fn check_parser(workers: &Workers, language: &str, what: &str, text: &str) {
+    let begun = Instant::now();
+    match workers.outline(language, text) {
+        Ok(Outline::Without(NoSyntax::Crash)) => panic!("{language}, {what}: it crashes the parser"),
+        Ok(_) => {}
+        Err(error) => panic!("{language}, {what}: {error}, after {:?}", begun.elapsed()),
+    }
+}
+
+/// Returns a number of kilobytes that the system knows of this process.
+fn kilobytes(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Cleans and cuts a text in this process, as the pool's threads do, and holds it against the limits.
+fn check_cutter(path: &str, what: &str, text: &str) {
+    let rules = Rules::built_in();
+    let rule = rules.rule(rules.for_path(&path.into()));
+    // The most that was resident is counted anew.
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+    let (memory, clock) = (kilobytes("VmRSS"), || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap());
+    let begun = clock();
+    let chunks = clean(rule, text.as_bytes()).map(|cleaned| chunk(rule, &cleaned)).unwrap_or_default();
+    let taken = clock() - begun;
+    assert!(taken < PROCESSOR, "{path}, {what}: {taken:?}");
+    let grown = kilobytes("VmHWM").saturating_sub(memory) << 10;
+    assert!(grown < MEMORY, "{path}, {what}: {} MB", grown >> 20);
+    assert!(chunks.iter().all(|chunk| chunk.text.len() <= 4_000 && !chunk.text.trim().is_empty()), "{path}, {what}");
+}
+
+#[test]
+fn texts_that_once_cost_too_much_are_cut_within_the_limits() {
+    let workers = Workers::start(program()).unwrap();
+    for (language, first, unit) in NAMED {
+        check_parser(&workers, language, &format!("{unit:?}"), &grown(&first.repeat(100), unit, LARGEST));
+    }
+    for unit in PLAIN {
+        for path in ["a.md", "a.txt", "a.json"] {
+            check_cutter(path, &format!("{unit:?}"), &grown("", unit, LARGEST));
+        }
+    }
+}
+
+#[test]
+fn random_repetitions_are_cut_within_the_limits() {
+    let seconds = std::env::var("TIDEMILL_FUZZ_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    let budget = Duration::from_secs(seconds.unwrap_or(30));
+    let seed = std::env::var("TIDEMILL_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok());
+    let mut draw = Draw(seed.unwrap_or(20));
+    let workers = Workers::start(program()).unwrap();
+    let languages = ["rust", "c", "cpp", "python"].map(|name| (name, tokens(name)));
+    let plain: Vec<String> = PLAIN.into_iter().chain(MORE_TOKENS).map(str::to_owned).collect();
+    let begun = Instant::now();
+    let mut looked_at = 0;
+    while begun.elapsed() < budget {
+        for (name, tokens) in &languages {
+            let (what, text) = draw.text(tokens);
+            check_parser(&workers, name, &what, &text);
+        }
+        let path = ["a.md", "a.md", "a.txt", "a.json", "a.toml"][draw.below(5)];
+        let (what, text) = draw.text(&plain);
+        check_cutter(path, &what, &text);
+        looked_at += 1 + languages.len();
+    }
+    println!("{looked_at} texts");
+}
+
+#[test]
+fn manifests_that_nest_or_repeat_name_nothing_within_the_limit() {
+    for (path, unit) in [
+        ("Cargo.toml", "a."),
+        ("Cargo.toml", "[a]\n"),
+        ("Cargo.toml", "a = {"),
+        ("package.json", "{\"a\":"),
+        ("setup.cfg", "["),
+    ] {
+        let begun = clock_gettime(ClockId::ThreadCPUTime);
+        assert_eq!(module_name(&path.into(), &grown("", unit, LARGEST)), None, "{path}, {unit:?}");
+        let taken = Duration::try_from(clock_gettime(ClockId::ThreadCPUTime) - begun).unwrap();
+        assert!(taken < PROCESSOR, "{path}, {unit:?}: {taken:?}");
+    }
+}
