@@ -35,7 +35,7 @@ use super::is_store;
 pub(super) use doubt::{Weighed, covers, weigh};
 use filter::Filter;
 pub(super) use filter::unreadable_rules;
-pub(super) use hash::{HashError, Hashed, hash_bytes, hash_file};
+pub(super) use hash::{HashError, hash_bytes, hash_file};
 pub(super) use readings::{Readings, STASH_FILE_BYTES};
 pub(super) use settle::Touches;
 use std::path::{Path, PathBuf};

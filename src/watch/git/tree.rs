@@ -15,7 +15,7 @@
 //! expands to ([`expansion`](super::expansion)), and a commit that was refused is refused again without a look.
 
 use super::expansion::Limits;
-use super::{GitError, GitSource, commit_id, object_error, oid, read_commit};
+use super::{GitError, GitSource, commit_id, read_commit};
 use crate::watch::{FileChange, FileMode, FileState};
 use dataflows::data::{ContentId, DocumentPath};
 use git2::Repository;

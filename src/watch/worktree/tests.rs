@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::watch::testing::Repo;
-use crate::watch::{Content, Contents};
+use crate::watch::{Content, Contents, FileMode};
 use std::time::Duration;
 
 fn watcher(repo: &Repo) -> WorktreeWatcher {
