@@ -45,6 +45,8 @@ const READER: &str = "TIDEMILL_BENCH_READER";
 const ASKED: &str = "TIDEMILL_BENCH_ASKED";
 
 fn main() {
+    // As the program does.
+    let _ = tikv_jemalloc_ctl::background_thread::write(true);
     if let Some(store) = std::env::var_os(READER) {
         let store = Store::at(Path::new(&store));
         match std::env::var_os(ASKED) {

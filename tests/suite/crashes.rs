@@ -2,10 +2,10 @@
 //! the disk is full, for each of them in turn; what was published answers as it did, and the next start ends where an undisturbed
 //! one does.
 //!
-//! Where `strace` is missing or may not trace, the tests say so and look at nothing; the gate installs it. No full disk stops the
-//! `write` by which threads wake each other, so of these only those to the version log are told of one.
+//! Where `strace` is missing or may not trace, the tests fail in the gate, which installs it, and say elsewhere that they are skipped. No
+//! full disk stops the `write` by which threads wake each other, so of these only those to the version log are told of one.
 
-use crate::support::{Fault, Picture, Repository, Store, can_trace, git, stride, tree};
+use crate::support::{Fault, Need, Picture, Repository, Store, git, has, stride, tree};
 use dataflows::embed::Embedder;
 use snapshots::CommitId;
 use std::fs;
@@ -129,7 +129,7 @@ fn half_tracked(world: &World) -> TempDir {
 }
 
 fn tracking(fault: Fault) {
-    if !can_trace() {
+    if !has(Need::Strace) {
         return;
     }
     let world = World::new();
@@ -151,7 +151,7 @@ fn a_tracker_may_find_the_disk_full_at_any_write() {
 }
 
 fn collecting(fault: Fault) {
-    if !can_trace() {
+    if !has(Need::Strace) {
         return;
     }
     let world = World::new();

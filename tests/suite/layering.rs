@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The product, in the order in which data flows (`src/lib.rs` draws it).
-const PRODUCT: [&str; 14] = [
+const PRODUCT: [&str; 15] = [
+    "resources",
     "config",
     "telemetry",
     "watch",

@@ -3,7 +3,7 @@
 //! A fixture is a whole store, packed: the files of its folder one after the other, compressed. It was made from the
 //! repository that [`repository`] makes again, so what it must hold is known.
 
-use crate::support::{Fault, Program, Repository, Tree, can_trace, stride, tree};
+use crate::support::{Fault, Need, Program, Repository, Tree, has, stride, tree};
 use expect_test::expect;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -195,7 +195,7 @@ fn a_store_of_format_2_is_not_touched_while_somebody_reads_it() {
 
 #[test]
 fn a_store_of_format_2_may_be_killed_or_find_the_disk_full_while_it_is_brought_to_this_one() {
-    if !can_trace() {
+    if !has(Need::Strace) {
         return;
     }
     let (repository, fresh) = (repository(), Program::new());

@@ -104,18 +104,6 @@ impl Fault {
     }
 }
 
-/// Whether strace is there and may do its work.
-pub(crate) fn can_trace() -> bool {
-    let traced = Command::new("strace")
-        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=write", "-e", "inject=write:error=ENOSPC:when=1", "echo"])
-        .output();
-    let able = traced.is_ok_and(|output| output.stdout.is_empty());
-    if !able {
-        eprintln!("strace is missing or may not trace: crash points are not looked at");
-    }
-    able
-}
-
 /// Of so many places every so-manieth is tried: some eight at the least, and every one with `TIDEMILL_HEAVY=1`.
 pub(crate) fn stride(places: usize) -> usize {
     let is_heavy = std::env::var_os("TIDEMILL_HEAVY").is_some_and(|value| value == "1");

@@ -7,18 +7,22 @@
 mod fault;
 mod folder;
 mod history;
+mod outsider;
 mod picture;
 mod program;
 mod repository;
 mod store;
+mod tool;
 
-pub(crate) use fault::{Fault, can_trace, stride};
+pub(crate) use fault::{Fault, stride};
 pub(crate) use folder::Folder;
 pub(crate) use history::{History, Step, steps};
+pub(crate) use outsider::{Ended, Outside};
 pub(crate) use picture::{Picture, entries};
 pub(crate) use program::{Live, Program};
 pub(crate) use repository::{Repository, Tree, content_id, files, tree};
 pub(crate) use store::{Running, Store, git, work};
+pub(crate) use tool::{Need, has};
 
 use proptest::test_runner::{Config, RngSeed};
 
