@@ -25,6 +25,7 @@ pub mod embedders;
 pub mod engine;
 pub mod index;
 pub mod replay;
+pub mod resources;
 pub mod search;
 pub mod serve;
 pub mod store;

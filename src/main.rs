@@ -5,6 +5,14 @@
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// Threads that there must be room for before the allocator gets one.
+const SPARE_THREADS: usize = 8;
+
 fn main() -> std::process::ExitCode {
+    // It prints a line of its own where it gets no thread; without one, pages are given back by those that allocate. Where threads
+    // are scarce, the rest of the program needs them more.
+    if tidemill::resources::can_start(SPARE_THREADS).is_ok() {
+        let _ = tikv_jemalloc_ctl::background_thread::write(true);
+    }
     tidemill::cli::main()
 }

@@ -1,11 +1,15 @@
 //! Logs: to standard error, so that standard output holds results only.
 //!
 //! In: how much is wanted. Out: lines of `tracing`. `TIDEMILL_LOG` (in the syntax of `tracing`'s filters) overrides it.
+//!
+//! **Invariant:** colours reach terminals only, and none where `NO_COLOR` is set. A line that standard error does not take is lost, and
+//! changes nothing else.
 
 mod plain;
 
 pub(crate) use plain::{is_active, plain};
 
+use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
 /// How much is logged.
@@ -30,9 +34,13 @@ pub fn start(verbosity: Verbosity) {
         Verbosity::Debug => "debug",
     };
     let filter = EnvFilter::try_from_env("TIDEMILL_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let started = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| plain::PlainLog)
+        .with_ansi(!is_plain && std::io::stderr().is_terminal())
+        // It would say so on standard error, and panic where that is what failed.
+        .log_internal_errors(false)
         .with_target(false)
         .without_time()
         .try_init();

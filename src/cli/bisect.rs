@@ -43,6 +43,7 @@ pub(super) struct BisectArgs {
 
 /// Runs `bisect`.
 pub(super) fn run(global: &Global, args: &BisectArgs) -> Result<Outcome> {
+    crate::resources::start_pool();
     let searcher = Searcher::open(&global.layout())?;
     let request = Request {
         mode: args.mode,

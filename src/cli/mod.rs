@@ -10,6 +10,7 @@ mod bisect;
 mod copy;
 mod demo;
 mod dump;
+mod exhausted;
 mod explain;
 mod gc;
 mod interrupt;
@@ -24,10 +25,12 @@ mod track;
 mod verify;
 
 use crate::config::Config;
+use crate::resources;
 use crate::store::Layout;
 use crate::telemetry::{self, Verbosity};
 use crate::workers;
 use clap::{Args, Parser, Subcommand};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -147,6 +150,8 @@ pub fn main() -> ExitCode {
     if workers::is_worker() {
         return workers::serve();
     }
+    exhausted::watch();
+    resources::raise_open_files();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -175,7 +180,7 @@ pub fn main() -> ExitCode {
         Ok(Outcome::NotAllWell) => 3,
         Err(error) if output::is_closed_pipe(&error) => 0,
         Err(error) => {
-            eprintln!("tidemill: {}", output::one_line(&error));
+            output::say_failure(&error);
             1
         }
     })
@@ -184,15 +189,14 @@ pub fn main() -> ExitCode {
 /// Ends the process at once where work was left behind: everything that was promised is durable.
 fn ended(code: u8) -> ExitCode {
     if crate::index::background::is_any_left() {
-        use std::io::Write;
         let _ = std::io::stdout().flush();
-        end_now(code);
+        end_at_once(code);
     }
     ExitCode::from(code)
 }
 
 /// Ends the process without waiting for any thread, nor for what one of them holds.
-fn end_now(code: u8) -> ! {
+fn end_at_once(code: u8) -> ! {
     #[cfg(feature = "faiss")]
     crate::index::vector::end_at_once(code);
     #[cfg(not(feature = "faiss"))]

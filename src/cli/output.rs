@@ -92,6 +92,13 @@ pub(super) fn count<N: Copy + PartialEq + From<u8> + Display>(number: N, one: &s
     format!("{number} {}", if number == N::from(1) { one } else { several })
 }
 
+/// Prints on standard error why a command failed. Where standard error is closed or full, the exit status says it alone.
+pub(super) fn say_failure(error: &anyhow::Error) {
+    let line = one_line(error);
+    let step = crate::resources::next_step(&line).map(|step| format!("; {step}")).unwrap_or_default();
+    let _ = writeln!(std::io::stderr(), "tidemill: {line}{step}");
+}
+
 /// Returns an error and its causes as one line; a cause that repeats what is said already is left out.
 pub(super) fn one_line(error: &anyhow::Error) -> String {
     let mut said = String::new();

@@ -74,6 +74,7 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<Outcome> {
         fold: args.fold,
         exact: args.exact,
     };
+    crate::resources::start_pool();
     let searcher = Searcher::open(&global.layout())?;
     let answer = searcher.search(&request)?;
     if global.json {

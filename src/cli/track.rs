@@ -283,7 +283,9 @@ fn times(published: &Published) -> String {
 
 /// Returns the sign of life that a terminal shows while work with an end goes on.
 fn progress(global: &Global, once: bool) -> Option<ProgressBar> {
-    let wanted = once && !global.quiet && !global.json && output::is_terminal();
+    // It is drawn by a thread of its own, which would panic where there is none.
+    let wanted =
+        once && !global.quiet && !global.json && output::is_terminal() && crate::resources::can_start(1).is_ok();
     wanted.then(|| {
         let bar = ProgressBar::new_spinner();
         bar.set_style(ProgressStyle::default_spinner());

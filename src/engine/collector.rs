@@ -177,7 +177,7 @@ impl Collector {
             Err(error) => {
                 tracing::warn!("cannot collect, which is tried again later: {error}");
                 self.not_before = Instant::now() + PAUSE_AFTER_FAILURE;
-                let failed = Answer::Failed(super::error::chain(&error));
+                let failed = Answer::Failed(crate::resources::chain(&error));
                 self.end(&failed);
                 Turn::Rests
             }

@@ -3,7 +3,7 @@
 //! In: a content id, from the clean stage. Out: its bytes, from whichever source holds them: a content is the same
 //! wherever it lies.
 
-use super::error::chain;
+use crate::resources::chain;
 use crate::watch;
 use dataflows::data::ContentId;
 use dataflows::memo::{Content, Contents, ReadError};

@@ -15,15 +15,6 @@ use dataflows::run::MillError;
 use snapshots::{ArchiveError, CommitId};
 use std::path::PathBuf;
 
-/// Returns an error with all that led to it, in one line; a cause that repeats what is said already is left out.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.fold(error.to_string(), |text, cause| match cause.to_string() {
-        cause if text.contains(&cause) => text,
-        cause => format!("{text}: {cause}"),
-    })
-}
-
 /// Why tracking cannot start or go on; whatever was published stays.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -255,6 +246,12 @@ pub enum EngineError {
     /// The publishing thread is gone.
     #[error("the publishing thread has stopped; start again to continue from the last published version")]
     PublisherStopped,
+    /// The process may open too few files.
+    #[error("cannot open the files that a writer needs")]
+    Files {
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The operating system gave no thread.
     #[error("cannot start a thread")]
     Thread {
@@ -278,17 +275,18 @@ impl EngineError {
 
     /// Returns whether it is the trouble of one source, and no reason to stop tracking the others.
     pub(super) const fn is_of_source(&self) -> bool {
-        self.is_of_name() || matches!(
-            self,
-            Self::Git(_)
-                | Self::Directory(_)
-                | Self::Worktree(_)
-                | Self::RepositoryGone { .. }
-                | Self::Unborn { .. }
-                | Self::NoRefs { .. }
-                | Self::NotOnLine { .. }
-                | Self::Unanswered { .. }
-        )
+        self.is_of_name()
+            || matches!(
+                self,
+                Self::Git(_)
+                    | Self::Directory(_)
+                    | Self::Worktree(_)
+                    | Self::RepositoryGone { .. }
+                    | Self::Unborn { .. }
+                    | Self::NoRefs { .. }
+                    | Self::NotOnLine { .. }
+                    | Self::Unanswered { .. }
+            )
     }
 
     /// Returns whether it is the trouble of one commit, and no reason to pass over the others of its repository.

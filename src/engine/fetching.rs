@@ -9,8 +9,8 @@
 
 use super::EngineError;
 use super::board::{Board, now};
-use super::error::chain;
 use super::tracker::Stop;
+use crate::resources::chain;
 use crate::store::FetchState;
 use crate::watch::git::GitSource;
 use std::time::{Duration, Instant};

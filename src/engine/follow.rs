@@ -17,10 +17,10 @@
 use super::EngineError;
 use super::board::Board;
 use super::directory::{DirectoryState, Found, Watcher};
-use super::error::chain;
 use super::feeding::Progress;
 use super::slot::Source;
 use super::tracker::Tracker;
+use crate::resources::chain;
 use crate::watch::EventState;
 use crate::watch::git::{GitSource, RefWatcher, Woken};
 use std::sync::Arc;

@@ -15,10 +15,10 @@
 
 use super::EngineError;
 use super::directory::WORKTREE_VIEW;
-use super::error::chain;
 use super::omitted::Omitted;
 use super::step::Step;
 use crate::config::Backfill;
+use crate::resources::chain;
 use crate::watch::EventState;
 use crate::watch::git::{Commit, GitSource, Head, HeadState, Heads, RefPattern};
 use dataflows::data::View;

@@ -7,8 +7,8 @@
 //! itself, since a commit never changes; what is missing or cannot be read is, later and later, since a fetch may bring it.
 
 use super::EngineError;
-use super::error::chain;
 use super::trouble::{LeftOut, Trouble};
+use crate::resources::chain;
 use crate::watch::git::GitError;
 use snapshots::CommitId;
 use std::collections::BTreeMap;

@@ -12,12 +12,12 @@
 
 use super::EngineError;
 use super::collector::{Collector, Turn};
-use super::error::chain;
 use super::pace::{Open as Fed, Paces};
 use super::tracker::Stop;
 use super::transient::Transient;
 use crate::index::apply::{ApplyError, IndexWriter, Published, Target};
 use crate::index::{Tended, Urgency};
+use crate::resources::chain;
 use dataflows::data::{ContentId, DocumentPath, View};
 use dataflows::run::EpochDone;
 use roaring::RoaringBitmap;

@@ -7,13 +7,13 @@
 
 use super::EngineError;
 use super::directory::{DirectoryTracker, Found};
-use super::error::chain;
 use super::git::GitTracker;
 use super::job::Job;
 use super::open::Opened;
 use super::trace::TraceTracker;
 use super::trouble::Trouble;
 use crate::config::SourceConfig;
+use crate::resources::chain;
 use crate::store::SourceKind;
 use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;

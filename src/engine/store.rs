@@ -10,10 +10,17 @@ use crate::index::apply::{check_log, heal};
 use crate::index::audit::audit_rows;
 use crate::index::lexical::LexicalWriter;
 use crate::index::vector::{Shape, VectorWriter};
+use crate::resources::{can_open, can_start};
 use crate::store::{Database, Layout, StoreError, StoreMemo, WriterLock};
 use dataflows::data::Fingerprint;
 use dataflows::embed::Embedder;
 use snapshots::Archive;
+
+/// Threads that a tracker, its indexes and their maintenance have at the same time, beside the pool: eleven were counted, but for
+/// those of sources.
+const THREADS: usize = 12;
+/// Files that a writer may have open beside its sources: those of a segment that is written and of some that are merged.
+const FILES: usize = 40;
 
 /// A store that is open for writing.
 pub(super) struct OpenStore {
@@ -29,6 +36,9 @@ pub(super) struct OpenStore {
 impl OpenStore {
     /// Opens the store of a layout, making it if need be.
     pub(super) fn open(layout: &Layout, embedder: &dyn Embedder) -> Result<Self, EngineError> {
+        // Before anything is begun: some of the libraries panic or wait for ever where they get no thread.
+        can_start(THREADS).map_err(|source| EngineError::Thread { source })?;
+        can_open(FILES).map_err(|source| EngineError::Files { source })?;
         layout.create()?;
         let lock = WriterLock::take(layout)?;
         let model = embedder.fingerprint();

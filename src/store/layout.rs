@@ -4,6 +4,7 @@
 //! however it ends.
 
 use super::StoreError;
+use super::shared::make_folder;
 use crate::watch::STORE_MARK;
 use snapshots::lock_for_writer;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -52,8 +53,8 @@ impl Layout {
         self.hide()?;
         // That of leases too: a reader of a full disk can still put a file into it.
         let parts = [self.memo(), self.lexical(), self.vectors(), self.versions(), self.leases()];
-        for folder in [self.root.clone()].into_iter().chain(parts) {
-            fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
+        for folder in parts {
+            make_folder(&folder).map_err(io("make the folder", &folder))?;
         }
         self.put_format()
     }
@@ -120,7 +121,8 @@ impl Layout {
         File::open(&self.root).and_then(|folder| folder.sync_all()).map_err(io("sync", &self.root))
     }
 
-    fn format_file(&self) -> PathBuf {
+    /// Returns the file that says the format, and that readers and collectors lock.
+    pub(super) fn format_file(&self) -> PathBuf {
         self.root.join("FORMAT")
     }
 

@@ -1,34 +1,55 @@
 //! Leases: what readers that live may still look at, so that nothing of it is removed under them.
 //!
-//! In: from a reader, how much of the version log it has read. Out: to whoever collects, the least of these.
+//! In: from a reader, how much of the version log it has read. Out: to the collector, the least of these.
 //!
 //! ```text
 //!  reader     lease of everything ──► reads the log ──► lease of what it has read ──► … ──► ends, however it ends
 //!  collector  drops versions (log) ──► looks at the leases ──► removes what neither log nor leases hold
 //! ```
 //!
-//! **Invariant:** whoever has read the log up to some byte and has not read of a drop behind it holds a lease that says
-//! so, from before the reading on. So a collector either sees the lease, or the reader sees the drop. The system lets go
-//! of a lease when its process ends; the file that is left counts for nothing and is swept.
+//! **Invariant:** a reader that has read the log up to some byte and has not read of a drop behind it holds a lease that says
+//! so, from before the reading on. So a collector either sees the lease, or the reader sees the drop. The system gives a
+//! lease back when its process ends; the file that is left counts for nothing and is swept.
 //!
 //! One file a reader, locked by it: `leases/PROCESS-NUMBER`, holding the byte twice, since a file may be read while it is
-//! written. `leases/GATE` is held for a moment by readers that open, and by a collector that replaces a whole file.
+//! written. The gate of a store is a lock on its file `FORMAT`, which every reader can open: readers hold it shared for a
+//! moment while they open, and a collector that replaces a whole file holds it alone.
+//!
+//! A reader that cannot write its lease (a read-only mount, a store of another user, no inode left) keeps the gate
+//! instead, until it ends: a shared lock needs no right to write. To a collector it is a lease of everything
+//! (`docs/decisions/0032-readers-that-cannot-write.md`).
 
 use super::layout::io;
+use super::shared::{create_file, make_folder, open_file};
 use super::{Layout, StoreError};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How often a lease that was swept between being made and being locked is made again.
+/// How often a file that was replaced or swept between being opened and being locked is opened again.
 const ATTEMPTS: usize = 64;
+/// How often, and after how long, it is looked again whether the gate is held: most readers hold it for a moment only.
+const LOOKS: u32 = 5;
+const BETWEEN_LOOKS: Duration = Duration::from_micros(200);
 
 /// What one reader may look at. Given back when dropped, and by the system when the process ends.
 #[derive(Debug)]
-pub struct Lease {
+pub struct Lease(Held);
+
+#[derive(Debug)]
+enum Held {
+    /// A file that says how much.
+    File(LeaseFile),
+    /// The gate, by a reader that cannot write: everything.
+    Gate(#[expect(dead_code, reason = "held for its lock only")] Gate),
+}
+
+#[derive(Debug)]
+struct LeaseFile {
     file: File,
     path: PathBuf,
 }
@@ -44,26 +65,22 @@ impl Lease {
     /// Takes a lease of everything that the store holds; waits while a file is replaced.
     ///
     /// # Errors
-    /// Where the folder of leases cannot be written.
+    /// Where there is no store, its file `FORMAT` cannot be locked, or the process may open no more files.
     pub fn take(layout: &Layout) -> Result<Self, StoreError> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let folder = layout.leases();
-        fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
-        let _gate = Gate::pass(layout)?;
-        // Two processes of one number, as two machines or containers have them, never meet in a name.
-        let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        for _ in 0..ATTEMPTS {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let path = folder.join(format!("{}-{moment:x}-{number}", std::process::id()));
-            let file =
-                OpenOptions::new().read(true).write(true).create_new(true).open(&path).map_err(io("make", &path))?;
-            file.lock().map_err(io("lock", &path))?;
-            // Whoever swept may have taken it for one that was left, until it was locked.
-            if file.metadata().map_err(io("look at", &path))?.nlink() > 0 {
-                return Ok(Self { file, path });
+        static SAID: Once = Once::new();
+        let gate = Gate::pass(layout)?;
+        match LeaseFile::make(&layout.leases()) {
+            Ok(file) => Ok(Self(Held::File(file))),
+            // The next file would not open either.
+            Err(error @ StoreError::Io { .. }) if crate::resources::is_out_of_files(&error) => Err(error),
+            Err(error) => {
+                let why = crate::resources::chain(&error);
+                SAID.call_once(|| {
+                    tracing::warn!("reading without a lease, so nothing is collected until this has ended: {why}");
+                });
+                Ok(Self(Held::Gate(gate)))
             }
         }
-        Err(io("lock", &folder)(std::io::ErrorKind::WouldBlock.into()))
     }
 
     /// Says how many bytes of the log the reader has read: it looks at nothing that was dropped before that byte. On a full disk, or where
@@ -72,16 +89,39 @@ impl Lease {
     /// # Errors
     /// Where the file cannot be written for another reason.
     pub fn renew(&mut self, log_bytes: u64) -> Result<(), StoreError> {
+        let Held::File(LeaseFile { file, path }) = &mut self.0 else { return Ok(()) };
         let text = format!("{log_bytes:020} {log_bytes:020}\n");
-        match self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.write_all(text.as_bytes())) {
+        match file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(text.as_bytes())) {
             // A reader goes on where a writer cannot: what stands there holds more than is needed.
             Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => Ok(()),
-            written => written.map_err(io("write", &self.path)),
+            written => written.map_err(io("write", path)),
         }
     }
 }
 
-impl Drop for Lease {
+impl LeaseFile {
+    /// Makes and locks a file that holds everything; the gate is held.
+    fn make(folder: &Path) -> Result<Self, StoreError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        make_folder(folder).map_err(io("make the folder", folder))?;
+        // Two processes of one number, as two machines or containers have them, never meet in a name.
+        let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        for _ in 0..ATTEMPTS {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = folder.join(format!("{}-{moment:x}-{number}", std::process::id()));
+            let file = create_file(&path).map_err(io("make", &path))?;
+            let made = Self { file, path };
+            made.file.lock().map_err(io("lock", &made.path))?;
+            // A collector may have swept it as a file that was left, until it was locked.
+            if made.file.metadata().map_err(io("look at", &made.path))?.nlink() > 0 {
+                return Ok(made);
+            }
+        }
+        Err(io("lock", folder)(ErrorKind::WouldBlock.into()))
+    }
+}
+
+impl Drop for LeaseFile {
     fn drop(&mut self) {
         // What cannot be removed is swept by the next collector.
         let _ = fs::remove_file(&self.path);
@@ -91,70 +131,106 @@ impl Drop for Lease {
 impl Gate {
     /// Waits until no file is being replaced, and keeps it so.
     fn pass(layout: &Layout) -> Result<Self, StoreError> {
-        let (file, path) = Self::open(layout)?;
-        file.lock_shared().map_err(io("lock", &path))?;
-        Ok(Self { _file: file })
+        let path = layout.format_file();
+        for _ in 0..ATTEMPTS {
+            let file = Self::open(layout)?;
+            file.lock_shared().map_err(io("lock", &path))?;
+            // A writer that brings the store to another format replaces the file behind the shut gate.
+            if file.metadata().map_err(io("look at", &path))?.nlink() > 0 {
+                return Ok(Self { _file: file });
+            }
+        }
+        Err(io("lock", &path)(ErrorKind::WouldBlock.into()))
     }
 
-    /// Shuts the door, if nobody is reading and nobody is about to; whoever comes waits until it is dropped.
+    /// Shuts the door, if no reader is there or about to open; a reader that comes waits until it is dropped.
     ///
     /// # Errors
-    /// Where the folder of leases cannot be used.
+    /// Where the folder of leases or the file `FORMAT` cannot be used.
     pub fn shut(layout: &Layout) -> Result<Option<Self>, StoreError> {
-        let (file, path) = Self::open(layout)?;
+        let file = Self::open(layout)?;
         match file.try_lock() {
-            Ok(()) => Ok(leases(layout)?.is_empty().then_some(Self { _file: file })),
+            Ok(()) => Ok(written(layout)?.is_empty().then_some(Self { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(source)) => Err(io("lock", &path)(source)),
+            Err(TryLockError::Error(source)) => Err(io("lock", &layout.format_file())(source)),
         }
     }
 
-    fn open(layout: &Layout) -> Result<(File, PathBuf), StoreError> {
-        let folder = layout.leases();
-        fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
-        let path = folder.join("GATE");
-        let file =
-            OpenOptions::new().write(true).create(true).truncate(false).open(&path).map_err(io("open", &path))?;
-        Ok((file, path))
+    /// Returns whether a reader holds it, for longer than a moment.
+    fn is_held(layout: &Layout) -> Result<bool, StoreError> {
+        let file = Self::open(layout)?;
+        for look in 0..LOOKS {
+            match file.try_lock() {
+                Ok(()) => return Ok(false),
+                Err(TryLockError::WouldBlock) if look + 1 < LOOKS => std::thread::sleep(BETWEEN_LOOKS),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(source)) => return Err(io("lock", &layout.format_file())(source)),
+            }
+        }
+        Ok(true)
+    }
+
+    fn open(layout: &Layout) -> Result<File, StoreError> {
+        let path = layout.format_file();
+        open_file(&path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => StoreError::Missing { path: layout.root().to_owned() },
+            _ => io("open", &path)(error),
+        })
     }
 }
 
 /// Returns for every living reader how many bytes of the log it has read, 0 while that is not known; removes the files
-/// that dead ones left.
+/// that dead ones left. All readers that cannot write a lease count as one that has read nothing.
 ///
 /// # Errors
 /// Where the folder cannot be read.
 pub fn leases(layout: &Layout) -> Result<Vec<u64>, StoreError> {
+    let mut held = written(layout)?;
+    if Gate::is_held(layout)? {
+        held.push(0);
+    }
+    Ok(held)
+}
+
+/// Returns what living readers have written into the folder of leases.
+fn written(layout: &Layout) -> Result<Vec<u64>, StoreError> {
     let folder = layout.leases();
     let listing = match fs::read_dir(&folder) {
         Ok(listing) => listing,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        // There may be a reader that holds everything.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(vec![0]),
         Err(source) => return Err(io("list", &folder)(source)),
     };
     let mut held = Vec::new();
     for entry in listing {
         let path = entry.map_err(io("list", &folder))?.path();
-        if path.file_name().is_some_and(|name| name != "GATE") {
-            held.extend(look(&path)?);
-        }
+        held.extend(look(&path)?);
     }
     Ok(held)
 }
 
-/// Returns what a lease holds, or sweeps it where nobody has it any more.
+/// Returns what a lease holds, or sweeps it where no reader has it any more.
 fn look(path: &Path) -> Result<Option<u64>, StoreError> {
-    let mut file = match File::open(path) {
+    let mut file = match open_file(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        // Another user's reader may live or not, so it holds everything.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let path = path.display();
+            tracing::warn!("cannot read the lease {path}, so nothing is collected; remove it if no reader is running");
+            return Ok(Some(0));
+        }
+        // What is no file is no lease.
+        Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(None),
         Err(source) => return Err(io("open", path)(source)),
     };
     match file.try_lock() {
         Ok(()) => {
-            // Still locked here: a reader that waits to lock it will find it gone.
-            match fs::remove_file(path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io("remove", path)(error)),
-                _ => Ok(None),
-            }
+            // Still locked here: a reader that waits to lock it will find it gone. One that cannot be removed counts for nothing
+            // either, and a reader that locks it now reads the log after this.
+            let _ = fs::remove_file(path);
+            Ok(None)
         }
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
@@ -180,6 +256,7 @@ mod tests {
     fn a_lease_holds_everything_until_it_says_less_and_nothing_once_it_is_gone() {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout::new(folder.path());
+        layout.create().unwrap();
         assert!(leases(&layout).unwrap().is_empty());
         let mut first = Lease::take(&layout).unwrap();
         let mut second = Lease::take(&layout).unwrap();
@@ -195,7 +272,7 @@ mod tests {
         // A process that was killed leaves the file and no lock.
         fs::write(layout.leases().join("1-2-3"), "half a li").unwrap();
         assert_eq!(leases(&layout).unwrap(), [1_234_567]);
-        assert_eq!(fs::read_dir(layout.leases()).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(layout.leases()).unwrap().count(), 1);
         drop(second);
         let gate = Gate::shut(&layout).unwrap();
         assert!(gate.is_some());
@@ -204,6 +281,61 @@ mod tests {
         assert!(!comes.is_finished(), "whoever comes waits at the door");
         drop(gate);
         comes.join().unwrap();
+    }
+
+    /// A store whose folder of leases is a link to nothing: not even root can leave a lease there.
+    fn unwritable() -> (tempfile::TempDir, Layout) {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path());
+        layout.create().unwrap();
+        fs::remove_dir(layout.leases()).unwrap();
+        std::os::unix::fs::symlink("/proc/self/nowhere", layout.leases()).unwrap();
+        (folder, layout)
+    }
+
+    #[test]
+    fn a_reader_that_cannot_write_holds_everything_until_it_ends() {
+        let (_folder, layout) = unwritable();
+        let mut first = Lease::take(&layout).unwrap();
+        assert!(matches!(first.0, Held::Gate(_)));
+        first.renew(70).unwrap();
+        let second = Lease::take(&layout).unwrap();
+        drop(first);
+        assert_eq!(leases(&layout).unwrap(), [0], "the other one lives");
+        assert!(Gate::shut(&layout).unwrap().is_none());
+        drop(second);
+        assert!(leases(&layout).unwrap().is_empty());
+        assert!(Gate::shut(&layout).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_reader_that_waited_at_a_gate_that_was_replaced_goes_through_the_new_one() {
+        let (_folder, layout) = unwritable();
+        let gate = Gate::shut(&layout).unwrap().unwrap();
+        let reader = layout.clone();
+        let comes = std::thread::spawn(move || Lease::take(&reader).unwrap());
+        let inode = fs::metadata(layout.format_file()).unwrap().ino().to_string();
+        let waits = |line: &str| line.contains("-> FLOCK") && line.contains(&inode);
+        while !fs::read_to_string("/proc/locks").unwrap().lines().any(waits) {
+            std::thread::yield_now();
+        }
+        layout.put_format().unwrap();
+        drop(gate);
+        let lease = comes.join().unwrap();
+        assert!(Gate::shut(&layout).unwrap().is_none(), "{lease:?}");
+    }
+
+    #[test]
+    fn what_lies_among_leases_and_is_none_is_neither_waited_for_nor_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path());
+        layout.create().unwrap();
+        let pipe = std::process::Command::new("mkfifo").arg(layout.leases().join("pipe")).status().unwrap();
+        assert!(pipe.success());
+        fs::create_dir(layout.leases().join("folder")).unwrap();
+        std::os::unix::fs::symlink("nowhere", layout.leases().join("link")).unwrap();
+        assert!(leases(&layout).unwrap().is_empty());
+        assert!(Gate::shut(&layout).unwrap().is_some());
     }
 
     #[test]

@@ -151,7 +151,10 @@ impl Mapped {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io("remove", &copy)(error)),
             _ => {}
         }
-        opened.copy_to(&copy)?.sync_all().map_err(io("sync", &copy))?;
+        let written = opened.copy_to(&copy)?;
+        // Readers of another user may go on, or may not, as before.
+        let as_before = std::fs::metadata(&file).and_then(|file| written.set_permissions(file.permissions()));
+        as_before.and_then(|()| written.sync_all()).map_err(io("sync", &copy))?;
         drop(opened);
         std::fs::rename(&copy, &file).map_err(io("replace", &file))?;
         std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(io("sync", folder))?;

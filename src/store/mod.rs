@@ -38,10 +38,12 @@ mod records;
 mod requests;
 mod rows;
 mod seen;
+mod shared;
 mod state;
 mod sweep;
 mod tables;
 mod texts;
+mod unlocked;
 mod upgrade;
 mod vectors;
 
@@ -58,6 +60,7 @@ pub use mapped::Mapping;
 pub use memo::{Flush, StoreMemo};
 pub use records::{EntryRecord, Receipt, SourceKind, SourceRecord, ViewRecord};
 pub use requests::{Asked, CollectionRequest, answer, requests};
+pub(crate) use shared::{create_file, open_file};
 pub use state::{FetchState, LeftOutState, SourceState, TrackerState, TroubleState, UnreadableState, WatchState};
 pub use sweep::{Needed, Portion, Superfluous, Swept};
 
@@ -379,7 +382,12 @@ impl WriteTransaction<'_> {
     /// # Errors
     /// Where the disk is full; nothing is written then.
     pub fn commit(self) -> Result<(), StoreError> {
-        self.0.commit().map_err(|source| StoreError::Database { attempt: "commit a transaction", source })?;
+        let failed = |source| match source {
+            heed::Error::Io(error) => heed::Error::Io(crate::resources::or_disk_full(error, self.1.folder())),
+            source => source,
+        };
+        let committed = self.0.commit().map_err(failed);
+        committed.map_err(|source| StoreError::Database { attempt: "commit a transaction", source })?;
         self.1.lengthen()
     }
 }

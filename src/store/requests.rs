@@ -12,11 +12,10 @@
 //! that is left counts for nothing and is swept with its answer. What cannot be read is no request, and no answer.
 
 use super::layout::io;
+use super::shared::{create_file, make_folder, open_file};
 use super::{Layout, StoreError};
-use rustix::fs::OFlags;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -54,12 +53,12 @@ impl CollectionRequest {
     /// Where the store's folder cannot be written.
     pub fn make(layout: &Layout, settings: &str) -> Result<Self, StoreError> {
         let folder = layout.requests();
-        fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
+        make_folder(&folder).map_err(io("make the folder", &folder))?;
         for _ in 0..ATTEMPTS {
             let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
             let path = folder.join(format!("{}-{moment:x}", std::process::id()));
             let new = path.with_extension("new");
-            let mut file = OpenOptions::new().write(true).create_new(true).open(&new).map_err(io("make", &new))?;
+            let mut file = create_file(&new).map_err(io("make", &new))?;
             let made = file.lock().and_then(|()| file.write_all(line(settings).as_bytes()));
             match made.and_then(|()| fs::rename(&new, &path)) {
                 Ok(()) => return Ok(Self { file, path }),
@@ -143,7 +142,7 @@ pub fn answer(layout: &Layout, asked: &Asked, answer: &[u8]) -> Result<(), Store
 
 /// Returns what a request says that somebody waits on, or removes it where nobody does.
 fn look(path: &Path) -> Option<Option<String>> {
-    let file = open(path)?;
+    let file = open_file(path).ok()?;
     match file.try_lock() {
         Ok(()) => {
             let _ = fs::remove_file(path);
@@ -158,17 +157,10 @@ fn look(path: &Path) -> Option<Option<String>> {
     }
 }
 
-/// Opens a file, if it is one: neither a link nor a pipe that would be waited on.
-fn open(path: &Path) -> Option<File> {
-    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path).ok()?;
-    file.metadata().ok()?.is_file().then_some(file)
-}
-
 /// Reads a file that is no longer than it may be.
 fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path)?.take(most + 1).read_to_end(&mut bytes).ok()?;
+    open_file(path).ok()?.take(most + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= most).then_some(bytes)
 }
 

@@ -7,13 +7,15 @@
 //! the same. What no kept version needs is removed, and comes back under the same key if it is ever made again.
 
 use super::identities::Identities;
+use super::layout::io;
 use super::numbering::Numbering;
 use super::seen::Seen;
 use super::texts::Texts;
+use super::unlocked::{Holds, Pin, Reading, Rights, Watched, make_files};
 use super::vectors::Vectors;
 use super::{CodecError, StoreError, WriteTransaction, codec};
 use heed::types::Bytes;
-use heed::{CompactionOption, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
+use heed::{CompactionOption, EnvFlags, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::ops::{Bound, Deref};
@@ -33,7 +35,7 @@ const MAX_TABLES: u32 = 32;
 /// How many read transactions all processes together may have open.
 const MAX_READERS: u32 = 510;
 
-type Env = heed::Env<WithoutTls>;
+pub(super) type Env = heed::Env<WithoutTls>;
 /// The rows of a table as LMDB has them.
 pub(super) type Rows = heed::Database<Bytes, Bytes>;
 /// A row where the database has it: its key and its bytes.
@@ -67,6 +69,12 @@ impl Tables {
     #[cfg(test)]
     pub(super) fn open(folder: &Path, is_writer: bool) -> Result<Self, StoreError> {
         Opened::open(folder, is_writer, Arc::default()).map(|(opened, _)| Self::new(opened))
+    }
+
+    /// As [`Self::open`], for a process that has these rights.
+    #[cfg(test)]
+    pub(super) fn open_as(folder: &Path, rights: Rights) -> Result<Self, StoreError> {
+        Opened::open_as(folder, rights, Arc::default()).map(|(opened, _)| Self::new(opened))
     }
 
     /// Returns what is open, if this is the last handle on it.
@@ -117,15 +125,35 @@ pub(super) struct Opened {
     pub(super) marks: Table,
     /// Numbers that were read lately.
     pub(super) seen: Arc<Seen>,
+    /// What keeps pages for readers that are in no table: the writer's.
+    pin: Option<Pin>,
+    /// What such a reader holds while it reads.
+    holds: Option<Holds>,
 }
 
 impl Opened {
     /// Opens the environment in `folder`; a writer makes what is missing. Returns also whether the file ended in front of its
     /// last page.
     pub(super) fn open(folder: &Path, writer: bool, seen: Arc<Seen>) -> Result<(Self, bool), StoreError> {
+        let rights = if writer { Rights::Write } else { Rights::of(folder) };
+        Self::open_as(folder, rights, seen)
+    }
+
+    fn open_as(folder: &Path, rights: Rights, seen: Arc<Seen>) -> Result<(Self, bool), StoreError> {
+        let writer = rights == Rights::Write;
         let failed = |source| StoreError::Database { attempt: "open", source };
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.max_dbs(MAX_TABLES).max_readers(MAX_READERS);
+        if writer {
+            make_files(folder)?;
+        }
+        let flags = match rights {
+            Rights::Write | Rights::Data => EnvFlags::empty(),
+            Rights::Locks => EnvFlags::READ_ONLY,
+            Rights::Nothing => EnvFlags::READ_ONLY | EnvFlags::NO_LOCK,
+        };
+        let pin = if writer { Some(Pin::begin(Watched::open(folder)?)?) } else { None };
+        let holds = if rights == Rights::Nothing { Some(Holds::new(Watched::open(folder)?)) } else { None };
         let is_too_much = |error: &heed::Error| {
             use std::io::ErrorKind::{InvalidInput, OutOfMemory};
             matches!(error, heed::Error::Io(error) if matches!(error.kind(), InvalidInput | OutOfMemory))
@@ -134,16 +162,19 @@ impl Opened {
         // The one place outside the FAISS module that needs it: mapping a file is unsafe as such, because another process
         // could cut the file short. Ours never do: the writer holds the lock, readers only read.
         #[expect(unsafe_code, reason = "heed offers no safe way to map a file")]
-        // SAFETY: the environment is opened once a process through `Mapped`, with the same options each time, and no
-        // process changes its file other than through LMDB.
-        let mut map = |bytes| unsafe { options.map_size(bytes).open(folder) };
+        // SAFETY: the environment is opened once a process through `Mapped`, and no process changes its file other than
+        // through LMDB. Without LMDB's locks it is only read, under a hold that keeps the writer from taking pages again.
+        let mut map = |bytes| unsafe { options.flags(flags).map_size(bytes).open(folder) };
         let mut opened = map(most);
         for bytes in less {
             if opened.as_ref().err().is_some_and(is_too_much) {
                 opened = map(bytes);
             }
         }
-        let env = opened.map_err(failed)?;
+        let env = opened.map_err(|error| match error {
+            heed::Error::Io(source) => io("open the database in", folder)(source),
+            source => failed(source),
+        })?;
         let was_short = is_short(&env)?;
         if was_short {
             if !writer {
@@ -157,7 +188,10 @@ impl Opened {
             let _ = env.clear_stale_readers();
         }
         let mut write = if writer { Some(env.write_txn().map_err(failed)?) } else { None };
-        let read = if writer { None } else { Some(env.read_txn().map_err(failed)?) };
+        if let Some(pin) = &pin {
+            pin.look(&env)?;
+        }
+        let read = if writer { None } else { Some(begin_to_read(&env, holds.as_ref())?) };
         let mut find = |name: &'static str| -> Result<Option<Table>, StoreError> {
             let rows = match (&mut write, &read) {
                 (Some(write), _) => Some(env.create_database(write, Some(name)).map_err(failed)?),
@@ -170,7 +204,7 @@ impl Opened {
         let mut open = |name: &'static str| -> Result<Table, StoreError> {
             find(name)?.ok_or_else(|| StoreError::Lost { table: name, key: "of any kind".to_owned() })
         };
-        let opened = Self {
+        let mut opened = Self {
             cleaned: open("cleaned")?,
             texts: Texts {
                 rows: open("text_rows")?,
@@ -193,6 +227,8 @@ impl Opened {
             marks: open("marks")?,
             seen,
             env: env.clone(),
+            pin,
+            holds: None,
         };
         match (write, read) {
             (Some(write), _) => write.commit().map_err(failed)?,
@@ -200,6 +236,7 @@ impl Opened {
             (None, Some(read)) => read.commit().map_err(failed)?,
             (None, None) => {}
         }
+        opened.holds = holds;
         Ok((opened, was_short))
     }
 
@@ -210,14 +247,14 @@ impl Opened {
     }
 
     /// Begins a read transaction: a view of one moment, cheap, to be kept for moments only.
-    pub(super) fn read(&self) -> Result<RoTxn<'_, WithoutTls>, StoreError> {
-        self.env.read_txn().map_err(|source| StoreError::Database { attempt: "begin to read", source })
+    pub(super) fn read(&self) -> Result<Reading<'_>, StoreError> {
+        begin_to_read(&self.env, self.holds.as_ref())
     }
 
     /// Returns a table of another format, if there is one.
     pub(super) fn other(&self, name: &str) -> Result<Option<Rows>, StoreError> {
         let failed = |source| StoreError::Database { attempt: "open a table", source };
-        let txn = self.env.write_txn().map_err(failed)?;
+        let txn = self.write()?;
         let rows = self.env.open_database(&txn, Some(name)).map_err(failed)?;
         txn.commit().map_err(failed)?;
         Ok(rows)
@@ -238,7 +275,17 @@ impl Opened {
         // some microseconds.
         let cleared = self.env.clear_stale_readers();
         cleared.map_err(|source| StoreError::Database { attempt: "look for readers that ended", source })?;
-        self.env.write_txn().map_err(|source| StoreError::Database { attempt: "begin to write", source })
+        let begun =
+            self.env.write_txn().map_err(|source| StoreError::Database { attempt: "begin to write", source })?;
+        if let Some(pin) = &self.pin {
+            pin.look(&self.env)?;
+        }
+        Ok(begun)
+    }
+
+    /// Returns the folder that the database's file is in.
+    pub(super) fn folder(&self) -> &Path {
+        self.env.path()
     }
 
     /// Returns the bytes of the pages that each table takes.
@@ -289,6 +336,13 @@ impl Opened {
     pub(super) fn disk_bytes(&self) -> Result<u64, StoreError> {
         self.env.real_disk_size().map_err(|source| StoreError::Database { attempt: "measure the file", source })
     }
+}
+
+/// Begins a read transaction, under a hold where this process is in no table.
+fn begin_to_read<'a>(env: &'a Env, holds: Option<&'a Holds>) -> Result<Reading<'a>, StoreError> {
+    let hold = holds.map(Holds::take).transpose()?;
+    let begun = env.read_txn().map_err(|source| StoreError::Database { attempt: "begin to read", source })?;
+    Ok(Reading::new(begun, hold))
 }
 
 /// Returns the bytes that the pages of the file take, if it has them all.

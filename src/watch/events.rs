@@ -119,7 +119,9 @@ impl Events {
         };
         // Links lead out of the source, so none is followed.
         let config = Config::default().with_follow_symlinks(false);
-        self.watcher = match RecommendedWatcher::new(closure, config) {
+        // The watcher counts on a thread of its own, and panics where it has none.
+        let started = crate::resources::can_start(1).map_err(notify::Error::io);
+        self.watcher = match started.and_then(|()| RecommendedWatcher::new(closure, config)) {
             Ok(watcher) => Some(watcher),
             Err(error) => {
                 self.shared.warn(&error, Path::new("anything"));

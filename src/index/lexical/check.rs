@@ -55,7 +55,7 @@ pub struct LexicalCheck {
 /// # Errors
 /// As [`LexicalReader::open`](super::LexicalReader::open) where the list of segments cannot be read.
 pub fn check(dir: &Path, lengths: Option<LengthsOf<'_>>) -> Result<LexicalCheck, LexicalError> {
-    let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: Box::new(source) };
+    let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: source.into() };
     let (index, fields) = writer::open(dir)?;
     let mut metas = index.load_metas().map_err(failed)?;
     for _ in 0..ATTEMPTS {

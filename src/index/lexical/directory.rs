@@ -10,22 +10,27 @@
 //! **Invariant:** what the list of segments names is durable before the list is written. A file that no list names is one that
 //! the next writer removes, however it came to be there.
 //!
+//! The list is as open to other users as the folder is, so that a user who may list the folder may search.
+//!
 //! tantivy's own directory makes each file durable by itself, one after the other; and it writes a list of all files anew, durably, in
 //! front of each, to know which of them it may remove. Six files made thirteen waits of a commit. Here the list of files is the
 //! folder itself: nobody else puts files there.
 
 use crate::index::background::{Unwanted, Urgency, let_others_go_first};
+use crate::store::{create_file, open_file};
 use std::cell::Cell;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tantivy::Directory;
 use tantivy::directory::error::{DeleteError, LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
 use tantivy::directory::{
-    AntiCallToken, DirectoryLock, FileHandle, Lock, MmapDirectory, TerminatingWrite, WatchCallback, WatchHandle,
-    WritePtr,
+    AntiCallToken, DirectoryLock, FileHandle, Lock, META_LOCK, MmapDirectory, TerminatingWrite, WatchCallback,
+    WatchHandle, WritePtr,
 };
 
 /// What tantivy calls its list of files.
@@ -90,15 +95,15 @@ impl Folder {
         let own = parts.next().unwrap_or_default();
         let synced = std::thread::scope(|scope| {
             let others: Vec<_> =
-                parts.map(|part| std::thread::Builder::new().spawn_scoped(scope, move || sync(part))).collect();
+                parts.map(|part| (part, std::thread::Builder::new().spawn_scoped(scope, move || sync(part)))).collect();
             let mut synced = sync(own);
-            for other in others {
-                let other = other.and_then(|thread| {
-                    thread
-                        .join()
-                        .unwrap_or_else(|_| Err(io::Error::other("a thread that makes files durable panicked")))
+            for (part, thread) in others {
+                let panicked = || io::Error::other("a thread that makes files durable panicked");
+                synced = synced.and(match thread {
+                    Ok(thread) => thread.join().unwrap_or_else(|_| Err(panicked())),
+                    // The system has no thread left: this one does its work.
+                    Err(_) => sync(part),
                 });
-                synced = synced.and(other);
             }
             synced
         });
@@ -112,6 +117,14 @@ impl Folder {
     pub(super) fn bytes(&self) -> u64 {
         let files = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
         files.filter_map(|file| file.metadata().ok()).filter(std::fs::Metadata::is_file).map(|file| file.len()).sum()
+    }
+
+    /// Returns a name that no file has.
+    fn temporary(&self) -> PathBuf {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        self.root.join(format!("{TEMPORARY}{}-{moment:x}-{number}", std::process::id()))
     }
 
     /// Lists what tantivy may remove once no list of segments names it.
@@ -137,7 +150,7 @@ impl fmt::Debug for Folder {
 
 impl Directory for Folder {
     fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
-        self.check(path).map_err(|error| OpenReadError::wrap_io_error(error, path.to_owned()))?;
+        self.check(path).map_err(|error| OpenReadError::wrap_io_error(error, self.root.join(path)))?;
         self.files.get_file_handle(path)
     }
 
@@ -154,7 +167,7 @@ impl Directory for Folder {
         let file = OpenOptions::new().write(true).create_new(true).open(self.root.join(path));
         let file = file.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => OpenWriteError::FileAlreadyExists(path.to_owned()),
-            _ => OpenWriteError::wrap_io_error(error, path.to_owned()),
+            _ => OpenWriteError::wrap_io_error(error, self.root.join(path)),
         })?;
         let (written, unwanted) = (self.written.clone(), self.unwanted.clone());
         Ok(BufWriter::new(Box::new(Written { file: Some(file), bytes: 0, written, unwanted })))
@@ -162,11 +175,11 @@ impl Directory for Folder {
 
     fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
         if path != Path::new(FILES) {
-            self.check(path).map_err(|error| OpenReadError::wrap_io_error(error, path.to_owned()))?;
+            self.check(path).map_err(|error| OpenReadError::wrap_io_error(error, self.root.join(path)))?;
             return self.files.atomic_read(path);
         }
         let listed = self.list().and_then(|files| Ok(serde_json::to_vec(&files)?));
-        listed.map_err(|error| OpenReadError::wrap_io_error(error, path.to_owned()))
+        listed.map_err(|error| OpenReadError::wrap_io_error(error, self.root.join(path)))
     }
 
     fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
@@ -175,7 +188,17 @@ impl Directory for Folder {
         }
         check_wanted(&self.unwanted)?;
         self.settle()?;
-        self.files.atomic_write(path, data)
+        let (path, temporary) = (self.root.join(path), self.temporary());
+        let written = create_file(&temporary).and_then(|mut file| {
+            file.write_all(data)?;
+            file.sync_data()
+        });
+        let replaced = written.and_then(|()| std::fs::rename(&temporary, &path));
+        replaced.map_err(|error| {
+            // The next writer removes what is left.
+            let _ = std::fs::remove_file(&temporary);
+            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        })
     }
 
     fn sync_directory(&self) -> io::Result<()> {
@@ -184,8 +207,25 @@ impl Directory for Folder {
     }
 
     fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
-        self.check(&lock.filepath).map_err(|error| LockError::IoError(Arc::new(error)))?;
-        self.files.acquire_lock(lock)
+        self.check(&lock.filepath).map_err(LockError::wrap_io_error)?;
+        let path = self.root.join(&lock.filepath);
+        // A lock needs no right to write, so a reader that has none takes it on the file that is there.
+        let file = match open_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match create_file(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_file(&path),
+                // No writer was ever here, or it would be there: nothing is removed that has to be waited with.
+                Err(_) if lock.filepath == META_LOCK.filepath => return Ok(DirectoryLock::from(Box::new(()))),
+                created => created,
+            },
+            opened => opened,
+        };
+        let file = file.map_err(LockError::wrap_io_error)?;
+        let locked = if lock.is_blocking { file.lock().map_err(TryLockError::Error) } else { file.try_lock() };
+        match locked {
+            Ok(()) => Ok(DirectoryLock::from(Box::new(file))),
+            Err(TryLockError::WouldBlock) => Err(LockError::LockBusy),
+            Err(TryLockError::Error(error)) => Err(LockError::wrap_io_error(error)),
+        }
     }
 
     fn watch(&self, callback: WatchCallback) -> tantivy::Result<WatchHandle> {

@@ -4,8 +4,38 @@
 
 use dataflows::data::Fingerprint;
 use snapshots::Ordinal;
+use std::io;
 use std::path::PathBuf;
 use tantivy::TantivyError;
+use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
+
+/// What tantivy said, in one phrase: it names a file by its last part, and what the system says of it three times.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", said(.0))]
+pub struct Refused(Box<TantivyError>);
+
+impl<E: Into<TantivyError>> From<E> for Refused {
+    fn from(error: E) -> Self {
+        Self(Box::new(error.into()))
+    }
+}
+
+/// Returns what the system said where that is the cause, and else what tantivy says.
+fn said(error: &TantivyError) -> String {
+    let open = |file: &PathBuf, error: &io::Error| format!("{}: {error}", file.display());
+    match error {
+        TantivyError::IoError(error) => error.to_string(),
+        TantivyError::LockFailure(LockError::IoError(error), _) => error.to_string(),
+        TantivyError::LockFailure(LockError::LockBusy, _) => "another process writes to it".to_owned(),
+        TantivyError::OpenReadError(OpenReadError::IoError { io_error, filepath }) => open(filepath, io_error),
+        TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(file)) => format!("{} is missing", file.display()),
+        TantivyError::OpenWriteError(OpenWriteError::IoError { io_error, filepath }) => open(filepath, io_error),
+        TantivyError::OpenDirectoryError(OpenDirectoryError::IoError { io_error, directory_path }) => {
+            open(directory_path, io_error)
+        }
+        other => other.to_string(),
+    }
+}
 
 /// What went wrong in the lexical index.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +47,7 @@ pub enum LexicalError {
         /// The directory.
         path: PathBuf,
         /// Why.
-        source: Box<TantivyError>,
+        source: Refused,
     },
     /// The index was made with other fields.
     #[error("the lexical index in {} has other fields than this build knows; index the store again", path.display())]
@@ -50,17 +80,17 @@ pub enum LexicalError {
         /// The entry.
         ordinal: Ordinal,
         /// Why.
-        source: Box<TantivyError>,
+        source: Refused,
     },
     /// What was added could not be made durable.
     #[error("cannot commit the lexical index")]
-    Commit(#[source] Box<TantivyError>),
+    Commit(#[source] Refused),
     /// Segments could not be merged.
     #[error("cannot merge the segments of the lexical index")]
-    Merge(#[source] Box<TantivyError>),
+    Merge(#[source] Refused),
     /// The newest segments could not be opened.
     #[error("cannot load the segments of the lexical index")]
-    Load(#[source] Box<TantivyError>),
+    Load(#[source] Refused),
     /// A segment does not give every document one ordinal.
     #[error("segment {segment} of the lexical index is damaged: {what}; verify the store")]
     Segment {
@@ -87,5 +117,5 @@ pub enum LexicalError {
     },
     /// The index could not be read while it was searched.
     #[error("cannot search the lexical index")]
-    Search(#[source] Box<TantivyError>),
+    Search(#[source] Refused),
 }

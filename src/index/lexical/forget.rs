@@ -90,7 +90,7 @@ impl LexicalWriter {
     /// # Errors
     /// Where a segment cannot be read or written: it stays as it was. [`LexicalError::Commit`]: open the writer again.
     pub fn compact(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<(), LexicalError> {
-        let failed = |source: TantivyError| LexicalError::Merge(Box::new(source));
+        let failed = |source: TantivyError| LexicalError::Merge(source.into());
         let index = self.writer.index().clone();
         while go_on() {
             let segments = self.segments()?;
@@ -119,7 +119,7 @@ impl LexicalWriter {
             all |= entries;
         }
         let query = super::removal::documents_of(all, known);
-        self.writer.delete_query(Box::new(query)).map_err(|source| LexicalError::Commit(Box::new(source)))?;
+        self.writer.delete_query(Box::new(query)).map_err(|source| LexicalError::Commit(source.into()))?;
         Ok(())
     }
 }

@@ -51,7 +51,7 @@ impl LexicalView {
 }
 
 fn failed(source: TantivyError) -> LexicalError {
-    LexicalError::Search(Box::new(source))
+    LexicalError::Search(source.into())
 }
 
 /// Returns the longest distinct tokens of a text.

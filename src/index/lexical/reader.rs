@@ -23,7 +23,7 @@ impl LexicalReader {
     /// [`LexicalError::Payload`] if it was made differently.
     pub fn open(dir: &Path) -> Result<Self, LexicalError> {
         let (index, _) = writer::open(dir)?;
-        let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: Box::new(source) };
+        let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: source.into() };
         // Nothing is stored, so the smallest cache of stored documents does.
         let builder = index.reader_builder().reload_policy(ReloadPolicy::Manual).doc_store_cache_num_blocks(1);
         Ok(Self { reader: builder.try_into().map_err(failed)? })
@@ -34,7 +34,7 @@ impl LexicalReader {
     /// # Errors
     /// [`LexicalError::Load`] if a segment cannot be opened; searchers given before stay as they were.
     pub fn reload(&self) -> Result<Searcher, LexicalError> {
-        self.reader.reload().map_err(|source| LexicalError::Load(Box::new(source)))?;
+        self.reader.reload().map_err(|source| LexicalError::Load(source.into()))?;
         Ok(self.reader.searcher())
     }
 

@@ -123,7 +123,7 @@ impl LexicalView {
         if query.is_empty() || limit == 0 || self.statistics.entries == 0 {
             return Ok(Vec::new());
         }
-        let failed = |source: TantivyError| LexicalError::Search(Box::new(source));
+        let failed = |source: TantivyError| LexicalError::Search(source.into());
         let mut clauses = Vec::new();
         for (terms, boost) in query.over(&self.fields) {
             clauses.extend(Clause::weigh(terms, boost, self, &self.searcher).map_err(failed)?);

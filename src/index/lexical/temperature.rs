@@ -309,7 +309,7 @@ pub(super) fn read(index: &Index, segments: &[SegmentMeta]) -> Result<Held, Lexi
 }
 
 pub(super) fn open(index: &Index, meta: &SegmentMeta) -> Result<SegmentReader, LexicalError> {
-    SegmentReader::open(&index.segment(meta.clone())).map_err(|source| LexicalError::Load(Box::new(source)))
+    SegmentReader::open(&index.segment(meta.clone())).map_err(|source| LexicalError::Load(source.into()))
 }
 
 /// Returns the entries that a segment holds.

@@ -214,7 +214,7 @@ impl LexicalWriter {
         let moved: Vec<_> = moved.collect();
         // The removal is not meant for the copy, which meets it all the same.
         self.remove_from(segments.iter().map(SegmentMeta::id).chain([id]), &moved)?;
-        self.writer.add_segment(segment).map_err(|source| LexicalError::Commit(Box::new(source)))?;
+        self.writer.add_segment(segment).map_err(|source| LexicalError::Commit(source.into()))?;
         let mut entries = RoaringBitmap::new();
         for (from, of_one, _) in &moved {
             self.temperature.left(of_one, Some(*from));
@@ -331,5 +331,5 @@ fn put_in_place(folder: &Path, root: &Path, index: &Index, segment: SegmentId) -
 }
 
 fn load(source: TantivyError) -> LexicalError {
-    LexicalError::Load(Box::new(source))
+    LexicalError::Load(source.into())
 }

@@ -102,7 +102,7 @@ impl LexicalWriter {
     /// # Errors
     /// As [`Self::open_or_create`]; [`LexicalError::Open`] too where the options are out of bounds.
     pub fn open_with(dir: &Path, options: WriterOptions) -> Result<Self, LexicalError> {
-        let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: Box::new(source) };
+        let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: source.into() };
         fs::create_dir_all(dir).map_err(|source| failed(source.into()))?;
         let folder = Folder::open(dir).map_err(|source| failed(source.into()))?;
         let (index, fields) = if Index::exists(&folder).map_err(|source| failed(source.into()))? {
@@ -156,7 +156,7 @@ impl LexicalWriter {
             }
             *tokens = count;
         }
-        self.writer.add_document(document).map_err(|source| LexicalError::Add { ordinal, source: Box::new(source) })?;
+        self.writer.add_document(document).map_err(|source| LexicalError::Add { ordinal, source: source.into() })?;
         self.added.insert(ordinal.get());
         Ok(tokens)
     }
@@ -166,7 +166,7 @@ impl LexicalWriter {
     /// # Errors
     /// [`LexicalError::Commit`]: what was added since the last commit is not there; open the writer again.
     pub fn commit(&mut self, next_ordinal: u32) -> Result<(), LexicalError> {
-        let failed = |source: TantivyError| LexicalError::Commit(Box::new(source));
+        let failed = |source: TantivyError| LexicalError::Commit(source.into());
         let payload = Payload { next_ordinal, analyzer: analyzer::fingerprint().to_string() };
         let payload = serde_json::to_string(&payload).map_err(|source| failed(std::io::Error::from(source).into()))?;
         let mut commit = self.writer.prepare_commit().map_err(failed)?;
@@ -183,7 +183,7 @@ impl LexicalWriter {
     /// # Errors
     /// [`LexicalError::Merge`] if that fails; the segments stay as they were.
     pub fn merge_all(&mut self) -> Result<(), LexicalError> {
-        let failed = |source: TantivyError| LexicalError::Merge(Box::new(source));
+        let failed = |source: TantivyError| LexicalError::Merge(source.into());
         let segments = self.writer.index().searchable_segment_ids().map_err(failed)?;
         if segments.len() > 1 {
             self.writer.merge(&segments).wait().map_err(failed)?;
@@ -217,7 +217,7 @@ impl LexicalWriter {
             let names = match self.folder.list() {
                 Ok(names) => FxHashSet::from_iter(names),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => FxHashSet::default(),
-                Err(error) => return Err(LexicalError::Load(Box::new(error.into()))),
+                Err(error) => return Err(LexicalError::Load(error.into())),
             };
             let list = PathBuf::from(META);
             if !names.contains(META) {
@@ -250,7 +250,7 @@ impl LexicalWriter {
     /// # Errors
     /// [`LexicalError::Commit`]: nothing was removed; open the writer again.
     pub fn remove(&mut self, entries: &RoaringBitmap) -> Result<(), LexicalError> {
-        let failed = |source: TantivyError| LexicalError::Commit(Box::new(source));
+        let failed = |source: TantivyError| LexicalError::Commit(source.into());
         self.sweep()?;
         self.writer
             .delete_query(Box::new(removal::documents_of(entries.clone(), FxHashMap::default())))
@@ -266,7 +266,7 @@ impl LexicalWriter {
     pub(super) fn sweep(&mut self) -> Result<(), LexicalError> {
         if !self.is_swept {
             let swept = self.writer.garbage_collect_files().wait();
-            swept.map_err(|source| LexicalError::Commit(Box::new(source)))?;
+            swept.map_err(|source| LexicalError::Commit(source.into()))?;
             self.is_swept = true;
         }
         Ok(())
@@ -307,7 +307,7 @@ impl LexicalWriter {
         }
         let (writer, folder) = (self.writer, self.folder);
         let waiting = Background::begin("tidemill-closing", Urgency::Awaited, move |_| writer.wait_merging_threads());
-        let waiting = waiting.map_err(|source| LexicalError::Merge(Box::new(source.into())))?;
+        let waiting = waiting.map_err(|source| LexicalError::Merge(source.into()))?;
         if !waiting.is_finished_within(PATIENCE) {
             folder.give_up();
             // They fail when they write; where they do not get to, they are left behind, and so is what they wrote.
@@ -316,26 +316,26 @@ impl LexicalWriter {
         }
         let panicked = || TantivyError::SystemError("the thread that waits for merges panicked".to_owned());
         let waited = waiting.end().unwrap_or_else(|| Err(panicked()));
-        waited.map_err(|source| LexicalError::Merge(Box::new(source)))
+        waited.map_err(|source| LexicalError::Merge(source.into()))
     }
 }
 
 /// Reads which entries the last commit has a document of.
 fn held(index: &Index) -> Result<RoaringBitmap, LexicalError> {
-    let segments = index.searchable_segment_metas().map_err(|source| LexicalError::Load(Box::new(source)))?;
+    let segments = index.searchable_segment_metas().map_err(|source| LexicalError::Load(source.into()))?;
     let held = temperature::read(index, &segments)?.into_iter();
     Ok(held.fold(RoaringBitmap::new(), |all, (_, held)| all | held))
 }
 
 /// Opens the index in `dir` and checks that it has the fields and the analyzer of this build.
 pub(super) fn open(dir: &Path) -> Result<(Index, Fields), LexicalError> {
-    let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: Box::new(source) };
+    let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: source.into() };
     open_in(Folder::open(dir).map_err(|source| failed(source.into()))?)
 }
 
 fn open_in(folder: Folder) -> Result<(Index, Fields), LexicalError> {
     let dir = &folder.root().to_owned();
-    let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: Box::new(source) };
+    let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: source.into() };
     let index = Index::open(folder).map_err(failed)?;
     let (schema, fields) = schema::schema();
     if index.schema() != schema {

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::thread::ScopedJoinHandle;
+use std::thread::{Builder, ScopedJoinHandle};
 
 /// How often a file that went between listing and opening, a tail that was sealed or files that were put together, is looked
 /// for again.
@@ -124,9 +124,10 @@ impl VectorReader {
                     Some(thread) => joined(thread)?,
                     None => read(number)?,
                 };
-                ahead = numbers.get(at + 1).map(|&next| {
+                // Where the system has no thread left, it is read when its turn comes.
+                ahead = numbers.get(at + 1).and_then(|&next| {
                     let read = &read;
-                    scope.spawn(move || read(next))
+                    Builder::new().spawn_scoped(scope, move || read(next)).ok()
                 });
                 self.segments.adopt(rows, number)?;
                 self.sealed.insert(number);

@@ -59,7 +59,10 @@ impl Contents for GitContents {
 
 fn read(repository: &Repository, content: ContentId, max_bytes: u64) -> Result<Content, ReadError> {
     let failed = |source: git2::Error| match source.code() {
-        ErrorCode::NotFound => ReadError::Missing(content),
+        ErrorCode::NotFound => match crate::resources::refuses_files() {
+            None => ReadError::Missing(content),
+            Some(refused) => ReadError::Object { content, source: super::no_files(&refused) },
+        },
         _ => ReadError::Object { content, source },
     };
     let id = oid(CommitId::from_bytes(*content.as_bytes()));

@@ -362,9 +362,18 @@ fn commit_id(oid: Oid) -> CommitId {
 /// Turns a failed look-up into an error that names the object.
 fn object_error(kind: &'static str, id: CommitId, source: Error) -> GitError {
     match source.code() {
-        ErrorCode::NotFound => GitError::MissingObject { kind, id },
+        // libgit2 takes a pack that it cannot open for one that is not there.
+        ErrorCode::NotFound => match crate::resources::refuses_files() {
+            None => GitError::MissingObject { kind, id },
+            Some(refused) => GitError::Read { what: format!("{kind} {id}"), source: no_files(&refused) },
+        },
         _ => GitError::Read { what: format!("{kind} {id}"), source },
     }
+}
+
+/// Returns what git would say if it told of files that it could not open.
+fn no_files(refused: &std::io::Error) -> Error {
+    Error::new(ErrorCode::GenericError, git2::ErrorClass::Os, refused.to_string())
 }
 
 /// Returns the word for a kind of object.
