@@ -336,6 +336,7 @@ fn may_follow(record: &Record, staging: &Staging<'_>) -> Result<(), Refusal> {
         Record::View { epoch, version, .. } => (*epoch, Some(*version)),
         Record::ViewGone { epoch, .. } => (*epoch, None),
         Record::Dropped { epoch, versions } => (*epoch, versions.max().map(VersionId::new)),
+        Record::Recounted { epoch, .. } => (*epoch, None),
     };
     if epoch < staging.epoch() {
         return Err(Refusal::EpochGoesBack { epoch, last: staging.epoch() });
@@ -344,6 +345,11 @@ fn may_follow(record: &Record, staging: &Staging<'_>) -> Result<(), Refusal> {
         return Err(Refusal::NoSuchVersion { version });
     }
     match record {
+        _ if staging.is_recounted() => Err(Refusal::Recount),
+        Record::Recounted { live_tokens, .. } => {
+            let is_whole = !staging.is_begun() && live_tokens.len() as u64 == staging.next_version();
+            if is_whole { Ok(()) } else { Err(Refusal::Recount) }
+        }
         Record::Version(new) if new.base_is_parent => {
             let base = new.base.and_then(|base| staging.version(base));
             let holds = match base {

@@ -149,6 +149,9 @@ pub enum Refusal {
     /// The changes insert what is alive in the base, retract what is not, or do both to one ordinal.
     #[error("its changes are not exact against its base; compute them from the base's bitmaps")]
     Inexact,
+    /// A recount names other versions than there are, or shares its group.
+    #[error("a recount names every version so far and is alone in its group; take it from `Archive::recount`")]
+    Recount,
     /// The log has as many versions as there are names.
     #[error("every version number is used; build a new store from the sources")]
     VersionsExhausted,

@@ -9,7 +9,7 @@
 //! twice. It is only not found by its commit any more.
 
 use crate::identity::{CommitId, Epoch, HexPrefix, SourceId, VersionId, ViewId};
-use crate::version::{Move, Version, ViewHead};
+use crate::version::{FIELDS, Move, Version, ViewHead};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
@@ -18,7 +18,9 @@ pub(crate) const FIRST_FORMAT: u32 = 1;
 /// The format from the first drop on.
 const DROPPING_FORMAT: u32 = 2;
 /// The format from the first move on that has a time.
-pub(crate) const TIMED_FORMAT: u32 = 3;
+const TIMED_FORMAT: u32 = 3;
+/// The format from the first recount on.
+pub(crate) const RECOUNT_FORMAT: u32 = 4;
 
 /// Names all of the log up to a frame: a hash over the checksums of the frames so far.
 pub(crate) type Chain = [u8; 16];
@@ -59,6 +61,8 @@ pub(crate) struct Group {
     spans: Vec<Range<usize>>,
     moves: Vec<(ViewId, Move)>,
     dropped: BTreeSet<VersionId>,
+    /// The tokens of every settled version, where they were counted again.
+    recounted: Option<Vec<[u64; FIELDS]>>,
     epoch: Option<Epoch>,
     used_ordinals: [u64; 2],
 }
@@ -66,7 +70,9 @@ pub(crate) struct Group {
 impl Group {
     /// Returns the oldest format in which a log can hold the group.
     pub(crate) fn needs(&self) -> u32 {
-        if self.moves.iter().any(|(_, moved)| moved.time.is_some()) {
+        if self.recounted.is_some() {
+            RECOUNT_FORMAT
+        } else if self.moves.iter().any(|(_, moved)| moved.time.is_some()) {
             TIMED_FORMAT
         } else if self.dropped.is_empty() {
             FIRST_FORMAT
@@ -99,6 +105,9 @@ impl History {
             self.moves.entry(view).or_default().push(moved);
         }
         self.drop_all(&group.dropped, end);
+        for (version, tokens) in self.versions.iter_mut().zip(group.recounted.into_iter().flatten()) {
+            version.statistics.live_tokens = tokens;
+        }
         self.epoch = group.epoch.unwrap_or(self.epoch);
         for (used, by_group) in self.used_ordinals.iter_mut().zip(group.used_ordinals) {
             *used = by_group.max(*used);
@@ -228,6 +237,22 @@ impl<'a> Staging<'a> {
     pub(crate) fn push_dropped(&mut self, epoch: Epoch, version: VersionId) {
         self.group.epoch = Some(epoch);
         self.group.dropped.insert(version);
+    }
+
+    /// Returns whether the group holds a record.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.group.epoch.is_some()
+    }
+
+    /// Returns whether the group holds a recount.
+    pub(crate) fn is_recounted(&self) -> bool {
+        self.group.recounted.is_some()
+    }
+
+    /// Gives every settled version the tokens that were counted again.
+    pub(crate) fn push_recount(&mut self, epoch: Epoch, live_tokens: Vec<[u64; FIELDS]>) {
+        self.group.epoch = Some(epoch);
+        self.group.recounted = Some(live_tokens);
     }
 
     /// Lets a view point at a version, or nowhere.

@@ -55,6 +55,7 @@ mod lock;
 mod log;
 mod moves;
 mod ordinal;
+mod recount;
 mod retention;
 mod verify;
 mod version;

@@ -4,8 +4,9 @@
 //!
 //! ```text
 //! header   "tidemlog" format:u32 sum:u32               sum: the first 4 bytes of BLAKE3 of what stands before it;
-//!                                                      format 1, 2 from the first drop of a version on, and 3
-//!                                                      from the first move of a view on that has a time
+//!                                                      format 1, 2 from the first drop of a version on, 3 from the
+//!                                                      first move of a view on that has a time, and 4 from the first
+//!                                                      recount on
 //! frame    length:u32 check:u16 sum:u64 payload        one group; all numbers little-endian
 //!          check: the first 2 bytes of BLAKE3 of `length`; sum: the first 8 bytes of BLAKE3 of `length` and payload
 //! ```
@@ -24,14 +25,14 @@ pub(crate) mod record;
 
 use crate::codec::{CodecError, Reader};
 use crate::error::ArchiveError;
-use crate::history::{Chain, FIRST_FORMAT, Group, History, Staging, TIMED_FORMAT};
+use crate::history::{Chain, FIRST_FORMAT, Group, History, RECOUNT_FORMAT, Staging};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The newest format that this build reads and writes.
-pub const FORMAT: u32 = TIMED_FORMAT;
+pub const FORMAT: u32 = RECOUNT_FORMAT;
 
 const MAGIC: &[u8; 8] = b"tidemlog";
 const HEADER: usize = 16;

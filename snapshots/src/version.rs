@@ -1,7 +1,7 @@
 //! A version: which entries were alive at one commit of a source, and what was known about it.
 //!
 //! In: what the writer states of a commit. Out: the record that the archive keeps, with what follows from the delta.
-//! **Invariant:** a version never changes once appended. Its counts follow from its base's counts and its own delta;
+//! **Invariant:** what a version holds never changes once appended; its tokens do where another analyzer counted them again. Its counts follow from its base's counts and its own delta;
 //! only what needs the entries themselves (tokens, digest) is stated by the writer, and checked by `verify`.
 
 use crate::bitmaps::{Changes, Moved};
@@ -34,7 +34,7 @@ pub struct NewVersion {
     pub live_tokens: [u64; FIELDS],
     /// The digest of all live entries.
     pub digest: Digest,
-    /// The fingerprint of rules and analyzer.
+    /// The fingerprint of the rules.
     pub fingerprint: [u8; 16],
     /// The fingerprint of the model.
     pub model: [u8; 16],
@@ -75,6 +75,13 @@ pub enum Record {
         /// Their numbers. No view points at one of them.
         versions: RoaringBitmap,
     },
+    /// The tokens of every version so far were counted again, by another analyzer. It is the only record of its group.
+    Recounted {
+        /// When they were counted.
+        epoch: Epoch,
+        /// Tokens of the live entries by field, of each version in order.
+        live_tokens: Vec<[u64; FIELDS]>,
+    },
 }
 
 /// What BM25 needs to know of a version, and how many documents it has.
@@ -111,7 +118,7 @@ pub struct Version {
     pub statistics: Statistics,
     /// The digest of all live entries.
     pub digest: Digest,
-    /// The fingerprint of rules and analyzer.
+    /// The fingerprint of the rules.
     pub fingerprint: [u8; 16],
     /// The fingerprint of the model.
     pub model: [u8; 16],

@@ -15,6 +15,8 @@
 //! dropped   4 epoch versions                   their numbers, as a set
 //! view      5 epoch view version time          as 2, and when it was seen
 //! gone      6 epoch view time                  as 3, and when it was seen
+//! recount   7 epoch count (tokens tokens)…     of every version so far; each the difference to what stood there, less that of
+//!                                              the version before
 //! changes   entries in, entries out, document rows in, document rows out: each a set (see `codec`)
 //! ```
 //!
@@ -30,7 +32,7 @@ use crate::codec::{self, CodecError, Reader};
 use crate::digest::Digest;
 use crate::history::Staging;
 use crate::identity::{CommitId, Epoch, SourceId, VersionId, ViewId};
-use crate::version::{Move, NewVersion, Record, Statistics, Version};
+use crate::version::{FIELDS, Move, NewVersion, Record, Statistics, Version};
 use roaring::RoaringBitmap;
 
 const VERSION: u8 = 1;
@@ -39,6 +41,7 @@ const VIEW_GONE: u8 = 3;
 const DROPPED: u8 = 4;
 const VIEW_TIMED: u8 = 5;
 const VIEW_GONE_TIMED: u8 = 6;
+const RECOUNTED: u8 = 7;
 
 const HAS_BASE: u8 = 1;
 const BASE_IS_PARENT: u8 = 2;
@@ -72,6 +75,20 @@ pub(crate) fn encode(record: &Record, staging: &Staging<'_>, out: &mut Vec<u8>) 
             out.push(DROPPED);
             codec::put(out, epochs_on(epoch));
             codec::put_set(out, versions);
+        }
+        Record::Recounted { epoch, live_tokens } => {
+            out.push(RECOUNTED);
+            codec::put(out, epochs_on(epoch));
+            codec::put(out, live_tokens.len() as u64);
+            let mut last = [0_u64; FIELDS];
+            for (id, tokens) in (0..).map(VersionId::new).zip(live_tokens) {
+                let known = staging.version(id).map_or([0; FIELDS], |version| version.statistics.live_tokens);
+                for ((now, known), last) in tokens.iter().zip(known).zip(&mut last) {
+                    let moved = now.wrapping_sub(known);
+                    codec::put_signed(out, moved.wrapping_sub(*last) as i64);
+                    *last = moved;
+                }
+            }
         }
     }
 }
@@ -137,6 +154,10 @@ fn reference<'a>(staging: &'a Staging<'_>, base: Option<&'a Version>) -> Option<
 
 /// Reads one record and puts it on top of `staging`.
 pub(crate) fn decode(reader: &mut Reader<'_>, staging: &mut Staging<'_>) -> Result<(), CodecError> {
+    // A recount is alone in its group: what leans on a version's tokens would have two accounts of them.
+    if staging.is_recounted() {
+        return Err(CodecError::Kind);
+    }
     match reader.byte()? {
         VERSION => decode_version(reader, staging),
         kind @ (VIEW | VIEW_TIMED) => {
@@ -171,8 +192,28 @@ pub(crate) fn decode(reader: &mut Reader<'_>, staging: &mut Staging<'_>) -> Resu
             versions.iter().for_each(|version| staging.push_dropped(epoch, VersionId::new(version)));
             Ok(())
         }
+        RECOUNTED => decode_recount(reader, staging),
         _ => Err(CodecError::Kind),
     }
+}
+
+fn decode_recount(reader: &mut Reader<'_>, staging: &mut Staging<'_>) -> Result<(), CodecError> {
+    let (epoch, count) = (decode_epoch(reader, staging)?, reader.number()?);
+    if staging.is_begun() || count != staging.next_version() {
+        return Err(CodecError::Kind);
+    }
+    let mut live_tokens = Vec::new();
+    let mut last = [0_u64; FIELDS];
+    while let Some(version) = u32::try_from(live_tokens.len()).ok().and_then(|id| staging.version(VersionId::new(id))) {
+        let mut tokens = version.statistics.live_tokens;
+        for (tokens, last) in tokens.iter_mut().zip(&mut last) {
+            *last = last.wrapping_add(reader.signed()? as u64);
+            *tokens = tokens.wrapping_add(*last);
+        }
+        live_tokens.push(tokens);
+    }
+    staging.push_recount(epoch, live_tokens);
+    Ok(())
 }
 
 fn decode_epoch(reader: &mut Reader<'_>, staging: &Staging<'_>) -> Result<Epoch, CodecError> {

@@ -1,6 +1,6 @@
 //! Promise: an archive that a release wrote keeps opening; one of another format is refused by name.
 
-use crate::model::{Link, Model, identity, tokens};
+use crate::model::{Link, Model, identity, other_tokens, tokens};
 use snapshots::*;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,21 +60,34 @@ fn drop_some(folder: &Path, mut model: Model) -> Model {
     model
 }
 
+/// Writes the same, counts its tokens as another analyzer does, and goes on from there.
+fn write_and_recount(folder: &Path) -> Model {
+    let mut model = write_timed(folder);
+    let mut archive = Archive::create_or_open_writer(folder).expect("the archive opens again");
+    model.recount();
+    assert!(archive.recount(&other_tokens).expect("the recount may follow"));
+    let newest = archive.next_version();
+    let version = model.version(Some(VersionId::new(3)), Link::Parent, 5, &[3], &[7]);
+    let view = model.view(ViewId::new(0), Some(newest));
+    archive.append(&[Record::Version(version), view]).expect("the group may follow");
+    model
+}
+
 #[test]
 #[ignore = "writes the fixture anew; run it only when a new format gets its own folder"]
 fn write_fixture() {
     fs::remove_dir_all(fixture(FORMAT)).ok();
-    write_timed(&fixture(FORMAT));
+    write_and_recount(&fixture(FORMAT));
     fs::remove_file(fixture(FORMAT).join("versions.lock")).expect("the lock is there");
 }
 
 /// Fails unless a fixture opens, answers as the model does, and holds the bytes that are written today.
-fn check(format: u32, write: impl Fn(&Path) -> Model) {
+fn check(format: u32, write: impl Fn(&Path) -> Model, tokens: TokensOf<'_>) {
     let folder = tempfile::tempdir().expect("a folder of its own");
     let model = write(folder.path());
     let archive = Archive::open_reader(&fixture(format)).expect("the fixture opens");
     model.check(&archive);
-    assert_eq!(archive.verify(&identity, &tokens), []);
+    assert_eq!(archive.verify(&identity, tokens), []);
     for file in ["versions.log", "checkpoints/2"] {
         let (kept, written) = (fs::read(fixture(format).join(file)), fs::read(folder.path().join(file)));
         assert!(kept.is_ok_and(|kept| written.is_ok_and(|written| kept == written)), "{file} changed its bytes");
@@ -83,17 +96,54 @@ fn check(format: u32, write: impl Fn(&Path) -> Model) {
 
 #[test]
 fn what_format_1_wrote_keeps_opening_and_is_still_what_we_write() {
-    check(1, write);
+    check(1, write, &tokens);
 }
 
 #[test]
 fn what_format_2_wrote_keeps_opening_and_is_still_what_we_write() {
-    check(2, write_and_drop);
+    check(2, write_and_drop, &tokens);
+}
+
+#[test]
+fn what_format_4_wrote_keeps_opening_and_is_still_what_we_write() {
+    check(4, write_and_recount, &other_tokens);
+}
+
+#[test]
+fn tokens_are_counted_again_in_one_group_and_nothing_else_of_a_version_changes() {
+    let folder = tempfile::tempdir().expect("a folder of its own");
+    let mut model = write_and_drop(folder.path());
+    let mut writer = Archive::create_or_open_writer(folder.path()).expect("the archive opens again");
+    let mut beside = Archive::open_reader(folder.path()).expect("a reader opens beside it");
+    let bytes = writer.log_bytes();
+    assert!(!writer.recount(&tokens).expect("every entry is known"), "they are counted so already");
+    assert!(writer.recount(&|_| None).is_err(), "without its entries nothing can be counted");
+    assert_eq!(writer.log_bytes(), bytes);
+    assert!(writer.recount(&other_tokens).expect("every entry is known"));
+    assert!(!writer.recount(&other_tokens).expect("every entry is known"), "once is enough");
+    model.recount();
+    beside.refresh().expect("an open reader reads on");
+    for archive in [&beside, &writer, &Archive::open_reader(folder.path()).expect("format 4 opens")] {
+        model.check(archive);
+        assert_eq!(archive.verify(&identity, &other_tokens), []);
+    }
+    let version = model.version(Some(VersionId::new(3)), Link::Parent, 1, &[], &[]);
+    let (epoch, version) = (version.epoch, Record::Version(version));
+    let recount = |versions: usize| Record::Recounted { epoch, live_tokens: vec![[1; FIELDS]; versions] };
+    let known = writer.versions().len();
+    let groups = [vec![recount(known), version.clone()], vec![version.clone(), recount(known + 1)], vec![recount(1)]];
+    for group in groups {
+        let refused = writer.append(&group);
+        assert!(matches!(refused, Err(ArchiveError::Refused { refusal: Refusal::Recount, .. })), "{refused:?}");
+    }
+    writer.append(&[version]).expect("what leans on counted versions may follow");
+    model.check(&writer);
+    assert_eq!(writer.verify(&identity, &other_tokens), []);
 }
 
 #[test]
 fn what_format_3_wrote_keeps_opening_and_is_still_what_we_write() {
-    check(3, write_timed);
+    check(3, write_timed, &tokens);
 }
 
 #[test]
@@ -143,8 +193,8 @@ fn a_log_rises_to_format_2_with_its_first_drop_and_readers_of_format_1_go_on() {
 #[test]
 fn another_format_is_refused_by_name_with_the_next_step() {
     for (format, message) in [
-        (4u32, "cannot open LOG: the log is format 4, this build reads format 3; install a newer release"),
-        (0, "cannot open LOG: the log is format 0, this build reads format 3; build the store again with this release"),
+        (5u32, "cannot open LOG: the log is format 5, this build reads format 4; install a newer release"),
+        (0, "cannot open LOG: the log is format 0, this build reads format 4; build the store again with this release"),
     ] {
         let folder = tempfile::tempdir().expect("a folder of its own");
         let log = folder.path().join("versions.log");

@@ -26,6 +26,8 @@ pub(crate) struct Model {
     pub(crate) times: bool,
     epoch: u64,
     used: [u32; 2],
+    /// How tokens are counted since the last recount.
+    tokens_of: Option<fn(Ordinal) -> Option<[u32; FIELDS]>>,
 }
 
 /// How a version relates to its base.
@@ -51,6 +53,20 @@ pub(crate) fn identity(ordinal: Ordinal) -> Option<[u8; 16]> {
 /// The token counts that entry `ordinal` has in these tests.
 pub(crate) fn tokens(ordinal: Ordinal) -> Option<[u32; FIELDS]> {
     Some([ordinal.get() % 97 + 1, ordinal.get() % 5])
+}
+
+/// The token counts that another analyzer gives entry `ordinal`.
+pub(crate) fn other_tokens(ordinal: Ordinal) -> Option<[u32; FIELDS]> {
+    Some([ordinal.get() % 89 + 3, ordinal.get() % 7])
+}
+
+/// Returns the tokens of entries together.
+fn sum(entries: &BTreeSet<u32>, tokens_of: fn(Ordinal) -> Option<[u32; FIELDS]>) -> [u64; FIELDS] {
+    let mut sums = [0; FIELDS];
+    for counts in entries.iter().filter_map(|&ordinal| tokens_of(Ordinal::new(ordinal))) {
+        sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += u64::from(count));
+    }
+    sums
 }
 
 /// A commit id that `seed` names.
@@ -103,10 +119,7 @@ impl Model {
         };
         let ordinals = || entries.iter().map(|&ordinal| Ordinal::new(ordinal));
         let identities: Vec<[u8; 16]> = ordinals().filter_map(identity).collect();
-        let mut live_tokens = [0; FIELDS];
-        for counts in ordinals().filter_map(tokens) {
-            live_tokens.iter_mut().zip(counts).for_each(|(sum, count)| *sum += u64::from(count));
-        }
+        let live_tokens = sum(&entries, self.tokens_of.unwrap_or(tokens));
         let stated = NewVersion {
             epoch: Epoch::new(self.epoch),
             source: SourceId::new(0),
@@ -123,6 +136,16 @@ impl Model {
         };
         self.versions.push(Plain { stated: stated.clone(), entries, documents });
         stated
+    }
+
+    /// Counts the tokens of kept versions, and of those that come, as another analyzer does.
+    pub(crate) fn recount(&mut self) {
+        self.tokens_of = Some(other_tokens);
+        for (id, version) in (0..).map(VersionId::new).zip(&mut self.versions) {
+            if !self.dropped.contains(&id) {
+                version.stated.live_tokens = sum(&version.entries, other_tokens);
+            }
+        }
     }
 
     /// Moves a view, or lets it go.

@@ -1,0 +1,49 @@
+//! Tokens counted again, for every version at once.
+//!
+//! In: for each ordinal its tokens under the analyzer of today. Out: one record, where the log says otherwise.
+//!
+//! **Invariant:** what a version holds, and its digest, stay; afterwards the tokens of every kept version are the sums over
+//! its entries. The record is one group of the log, so it is there as a whole or not at all, and doing it again writes
+//! nothing. It takes no epoch of its own. Of a dropped version the tokens stay as they were, since its entries may be gone.
+
+use crate::archive::Archive;
+use crate::error::ArchiveError;
+use crate::ordinal::Ordinal;
+use crate::verify::TokensOf;
+use crate::version::{FIELDS, Record};
+
+impl Archive {
+    /// Makes the tokens of every kept version those of its entries; returns whether any were others.
+    ///
+    /// Costs the sum of the deltas.
+    ///
+    /// # Errors
+    /// Fails if an entry of a kept version is not known, if a delta does not fit its base, and if the log cannot be
+    /// written: the tokens stay then.
+    pub fn recount(&mut self, tokens_of: TokensOf<'_>) -> Result<bool, ArchiveError> {
+        let stood: Vec<[u64; FIELDS]> = self.versions().iter().map(|version| version.statistics.live_tokens).collect();
+        let mut live_tokens = stood.clone();
+        for at in 0..live_tokens.len() {
+            let version = self.versions()[at].id;
+            if self.is_dropped(version) {
+                continue;
+            }
+            let changes = self.changes_since_kept(version)?;
+            let mut tokens = self.kept_base(version).map_or([0; FIELDS], |base| live_tokens[base.index()]);
+            for (entries, come) in [(&changes.entries.inserted, true), (&changes.entries.retracted, false)] {
+                for ordinal in entries.iter().map(Ordinal::new) {
+                    let counts = tokens_of(ordinal).ok_or(ArchiveError::Inexact { version })?;
+                    for (sum, count) in tokens.iter_mut().zip(counts.map(u64::from)) {
+                        *sum = if come { sum.wrapping_add(count) } else { sum.wrapping_sub(count) };
+                    }
+                }
+            }
+            live_tokens[at] = tokens;
+        }
+        if live_tokens == stood {
+            return Ok(false);
+        }
+        self.append(&[Record::Recounted { epoch: self.history.epoch, live_tokens }])?;
+        Ok(true)
+    }
+}
