@@ -18,7 +18,6 @@ use super::slot::Source;
 use super::transient::mendable;
 use crate::config::{Backfill, SourceConfig};
 use crate::index::apply::{CommitTarget, Purpose};
-use crate::index::lexical;
 use crate::store::{Layout, SourceKind, SourceRecord};
 use crate::watch::directory::{DirectoryOptions, DirectorySource};
 use crate::watch::git::{GitSource, RefPattern};
@@ -36,11 +35,11 @@ const POLL: Duration = Duration::from_secs(2);
 /// How long a start waits for a source to be opened.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Returns the name of everything but the model that can change a version.
+/// Returns the name of everything but the model that can change what a version holds. The analyzer is not part of it: it
+/// is the same for all versions of a store, and the lexical index names it.
 #[must_use]
 pub fn fingerprint(rules: &Rules) -> Fingerprint {
-    let parts = Hasher::new("version").part(&rules.fingerprint().to_bytes()).part(&lexical::fingerprint().to_bytes());
-    Fingerprint::from_words(parts.finish())
+    Fingerprint::from_words(Hasher::new("version").part(&rules.fingerprint().to_bytes()).finish())
 }
 
 /// Returns the rules of a file in front of the built-in ones, or these alone.

@@ -45,7 +45,7 @@ impl OpenStore {
         let database = Database::open_writer(layout)?;
         let memo = database.memo(model);
         check_log(layout, &database)?;
-        let archive = Archive::create_or_open_writer(&layout.versions())?;
+        let mut archive = Archive::create_or_open_writer(&layout.versions())?;
         if database.was_short() {
             // A transaction that was killed may leave it short as well; only what is missing tells the two apart.
             let is_damaged = !audit_rows(&database, model, &archive).is_ok_and(|findings| findings.is_empty());
@@ -55,7 +55,7 @@ impl OpenStore {
         }
         let dimensions = u32::try_from(embedder.dimensions()).unwrap_or(u32::MAX);
         let mut vectors = VectorWriter::open(&layout.vectors(), Shape { dimensions, model })?;
-        let lexical = heal(layout, &database, &memo, &archive, &mut vectors)?;
+        let lexical = heal(layout, &database, &memo, &mut archive, &mut vectors)?;
         Ok(Self { lock, model, database, memo, archive, lexical, vectors })
     }
 }

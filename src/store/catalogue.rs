@@ -10,7 +10,7 @@
 use super::columns::blocks;
 use super::mapped::Mapped;
 use super::numbering::number_of;
-use super::packing::{pack_entry, unpack_entry};
+use super::packing::{PackedEntry, pack_entry, unpack_entry};
 use super::records::{EntryRecord, Receipt, SourceRecord, ViewRecord};
 use super::rows::{RowReader, RowWriter, path_of_document, row_of};
 use super::tables::{Table, Tables};
@@ -275,6 +275,20 @@ impl Catalogue {
             let (path, row) = rows.document(&tables, &mut to.0, document)?;
             tables.documents.put_bytes(&mut to.0, &key(ordinal), &row)?;
             tables.document_ids.put(&mut to.0, &document_key(path, &row), &ordinal.get())?;
+        }
+        Ok(())
+    }
+
+    /// Writes into the rows of entries how many tokens they have; nothing else of a row changes.
+    ///
+    /// # Errors
+    /// Where the disk is full, or a row is missing.
+    pub fn put_tokens(&self, to: &mut WriteTransaction<'_>, counted: &[(Ordinal, [u32; 2])]) -> Result<(), StoreError> {
+        let entries = to.1.entries.clone();
+        for (ordinal, tokens) in counted {
+            let packed = unpack_entry(row(&entries, &to.0, *ordinal)?);
+            let packed = packed.ok_or_else(|| entries.damaged(CodecError::not("an entry")))?;
+            entries.put_bytes(&mut to.0, &key(*ordinal), &pack_entry(&PackedEntry { tokens: *tokens, ..packed }))?;
         }
         Ok(())
     }

@@ -109,6 +109,12 @@ pub enum StoreError {
         /// Where it is.
         path: PathBuf,
     },
+    /// A store whose words another analyzer found cannot be indexed again while it is read.
+    #[error("cannot index the texts of the store at {} again for this release while another process reads it; try again when that has ended", path.display())]
+    Reading {
+        /// Where it is.
+        path: PathBuf,
+    },
     /// Another process writes to it.
     #[error("cannot write to the store at {}: {holder} holds its lock; stop that tracker, or use another --data folder", path.display())]
     Locked {

@@ -2,6 +2,9 @@
 //!
 //! A fixture is a whole store, packed: the files of its folder one after the other, compressed. It was made from the
 //! repository that [`repository`] makes again, so what it must hold is known.
+//!
+//! Those that are there were made by the first analyzer and the first rules: the next tracker indexes their texts again, and
+//! records the head anew, without embedding anything.
 
 use crate::support::{Fault, Need, Program, Repository, Tree, has, stride, tree};
 use expect_test::expect;
@@ -103,12 +106,14 @@ fn hits(program: &Program, arguments: &[&str]) -> String {
     answer["hits"].as_array().unwrap().iter().map(line).collect()
 }
 
-/// Returns what a store holds at its head and before, in a form that two stores can be compared by.
+/// Returns what a store holds at its head and before, in a form that two stores can be compared by: not when a version was
+/// recorded and against which other.
 fn held(program: &Program) -> Vec<Value> {
     let mut versions = program.json(&["snapshots", "list", "--json"]);
     for version in &mut versions {
-        // Bytes of the log depend on when it was written.
-        version.as_object_mut().unwrap().remove("bytes");
+        for of_the_log in ["bytes", "epoch", "inserted", "retracted"] {
+            version.as_object_mut().unwrap().remove(of_the_log);
+        }
     }
     let commits: Vec<String> = versions.iter().map(|version| version["commit"].as_str().unwrap().to_owned()).collect();
     for commit in &commits {
@@ -159,11 +164,34 @@ fn is_as_it_was(program: &Program, fresh: &Program, repository: &Repository) {
     .assert_eq(&hits(program, &["grind corn", "--at", second]));
 }
 
+/// Tracks the head of a store that an earlier release wrote, then every commit, and fails if that embeds anything, or if a
+/// commit answers otherwise than in a store of today.
+fn is_brought_here(program: &Program, fresh: &Program, repository: &Repository) {
+    let embedded = |lines: &[Value]| lines.iter().filter_map(|line| line["work"]["embedded"].as_u64()).sum::<u64>();
+    let head = program.json(&["track", repository.name(), "--once", "--json"]);
+    assert_eq!((head.len(), embedded(&head)), (2, 0), "the head is recorded under the rules of today: {head:?}");
+    let commits = repository.git_text(&["rev-list", "--reverse", "main"]);
+    for commit in commits.lines() {
+        for query in ["turns the wheel", "\"high water\"", "grind", "潮汐", "world.spawn #pragma"] {
+            let ask = |program| hits(program, &[query, "--mode", "bm25", "--at", commit]);
+            assert_eq!(ask(program), ask(fresh), "{query} at {commit}");
+        }
+    }
+    let verified = program.run(&["snapshots", "verify"]);
+    assert_eq!(verified.status, Some(0), "{verified:?}");
+    let all = track(program, repository);
+    assert_eq!((all.len(), embedded(&all)), (4, 0), "three commits under the rules of today, and the summary: {all:?}");
+    assert_eq!(track(program, repository).len(), 1, "a start finds nothing to do");
+}
+
 #[test]
 fn what_store_format_3_wrote_opens_answers_and_is_tracked_onwards() {
     let (repository, program, fresh) = (repository(), Program::new(), Program::new());
     unpack(&std::fs::read(fixture(3)).unwrap(), &program.store());
     track(&fresh, &repository);
+    // Its words were found by another analyzer, and a reader changes nothing.
+    program.refuses(&["search", "wheel"], &["analyzer", "tidemill track"]);
+    is_brought_here(&program, &fresh, &repository);
     is_as_it_was(&program, &fresh, &repository);
     is_tracked_onwards(&program, &fresh, &repository);
 }
@@ -176,10 +204,22 @@ fn what_store_format_2_wrote_is_brought_to_this_one_by_the_next_tracker_and_hold
     // Nobody who only reads changes it.
     program.refuses(&["search", "wheel"], &["format 2", "format 3", "tidemill track"]);
     program.refuses(&["snapshots", "verify"], &["format 2", "tidemill track"]);
-    let unchanged = track(&program, &repository);
-    assert_eq!(unchanged.len(), 1, "a start finds nothing to do: {unchanged:?}");
+    is_brought_here(&program, &fresh, &repository);
     is_as_it_was(&program, &fresh, &repository);
     is_tracked_onwards(&program, &fresh, &repository);
+}
+
+#[test]
+fn a_store_of_another_analyzer_is_not_touched_while_somebody_reads_it() {
+    let (repository, program) = (repository(), Program::new());
+    unpack(&std::fs::read(fixture(3)).unwrap(), &program.store());
+    let before = pack(&program.store());
+    let lease = Lease::take(&Layout::new(program.store())).unwrap();
+    program.refuses(&["track", repository.name(), "--once"], &["cannot index", "another process reads it"]);
+    assert!(pack(&program.store()) == before, "a refused tracker writes nothing");
+    drop(lease);
+    track(&program, &repository);
+    assert_eq!(program.run(&["snapshots", "verify"]).status, Some(0));
 }
 
 #[test]
@@ -195,32 +235,44 @@ fn a_store_of_format_2_is_not_touched_while_somebody_reads_it() {
 
 #[test]
 fn a_store_of_format_2_may_be_killed_or_find_the_disk_full_while_it_is_brought_to_this_one() {
+    may_be_disturbed(2, 40, &|store| std::fs::read_to_string(store.join("FORMAT")).unwrap().contains("format 3"));
+}
+
+#[test]
+fn a_store_may_be_killed_or_find_the_disk_full_while_its_texts_are_indexed_again() {
+    // The log says its format in its ninth byte, and names the newest once tokens were counted again.
+    may_be_disturbed(3, 80, &|store| std::fs::read(store.join("versions/versions.log")).unwrap()[8] == 3);
+}
+
+/// Disturbs the tracker that opens a fixture at some of its first so many writes: the next one makes of it what it should be.
+/// `is_behind` tells whether what is tried was done.
+fn may_be_disturbed(format: u32, writes: usize, is_behind: &dyn Fn(&Path) -> bool) {
     if !has(Need::Strace) {
         return;
     }
     let (repository, fresh) = (repository(), Program::new());
     track(&fresh, &repository);
     let expected = held(&fresh);
-    let packed = std::fs::read(fixture(2)).unwrap();
+    let packed = std::fs::read(fixture(format)).unwrap();
     let arguments = ["--data", "store", "track", repository.name(), "--once", "--backfill", "all"];
-    let of_format_2 = || {
+    let unpacked = || {
         let folder = tempfile::tempdir().unwrap();
         unpack(&packed, &folder.path().join("store"));
         folder
     };
     let mut left_at = [0, 0];
     for fault in [Fault::Killed, Fault::DiskFull] {
-        let places = fault.places(&arguments, Path::new("store/versions/versions.log"), &of_format_2);
+        let places = fault.places(&arguments, Path::new("store/versions/versions.log"), &unpacked);
         // What comes behind is what any start writes, which `crashes` looks at.
-        for place in places.iter().take(40).step_by(stride(places.len()).div_ceil(2)) {
-            let folder = of_format_2();
+        for place in places.iter().take(writes).step_by(stride(places.len()).div_ceil(2) * writes / 40) {
+            let folder = unpacked();
             let output = fault.run(place, &arguments, folder.path());
             let context = format!("{fault:?} at {place:?}: {}", String::from_utf8_lossy(&output.stderr));
             assert!(!context.contains("panicked"), "{context}");
-            let format = std::fs::read_to_string(folder.path().join("store/FORMAT")).unwrap();
-            left_at[usize::from(format.contains("format 3"))] += 1;
+            left_at[usize::from(is_behind(&folder.path().join("store")))] += 1;
             let program = Program::new();
             std::fs::rename(folder.path().join("store"), program.store()).unwrap();
+            track(&program, &repository);
             assert_eq!(track(&program, &repository).len(), 1, "{context}");
             let verified = program.run(&["snapshots", "verify"]);
             assert_eq!(verified.status, Some(0), "{context}: {verified:?}");
@@ -229,7 +281,7 @@ fn a_store_of_format_2_may_be_killed_or_find_the_disk_full_while_it_is_brought_t
     }
     assert!(
         left_at.iter().all(|runs| *runs >= 3),
-        "runs that ended in front of the new format, and behind it: {left_at:?}"
+        "runs that ended in front of what was tried, and behind it: {left_at:?}"
     );
 }
 

@@ -1,16 +1,17 @@
-//! What a writer mends before it goes on: an index that lost some of the entries that versions reach.
+//! What a writer mends before it goes on: an index that lost some of the entries that versions reach, or whose words were
+//! found by another analyzer than this build's.
 //!
 //! In: the open parts of a store. Out: both indexes, complete, or an error that names what cannot be mended.
 //!
 //! ```text
 //!  log ────────► reached ordinals ──┬─ rows missing in the catalogue ──► refused: nothing else knows them
-//!                                   ├─ files of the lexical index damaged, documents missing ──► made again
+//!                                   ├─ files of the lexical index damaged, documents missing,
+//!                                   │  or of another analyzer ──► made again (`reindex`)
 //!                                   └─ vectors missing ──► appended again from the memo
 //! ```
 //!
 //! **Invariant:** what is made again is what was there: an entry's text, card and vector are in the database under their
-//! hashes, its tokens are counted again and must be as many as before. Until it is complete, a new lexical index stands
-//! beside the old one; what was mended is told in one line.
+//! hashes. What was mended is told in one line.
 //!
 //! Rows that no kept version reaches are left alone: a publish that names one of them looks for itself (`presence`).
 //!
@@ -18,6 +19,7 @@
 //! their writer.
 
 use super::ApplyError;
+use super::reindex::{Reason, reindex};
 use crate::index::lexical::{self, LexicalError, LexicalWriter, WriterOptions};
 use crate::index::vector::VectorWriter;
 use crate::store::{Catalogue, Database, Layout, StoreMemo};
@@ -52,17 +54,15 @@ pub fn heal(
     layout: &Layout,
     database: &Database,
     memo: &StoreMemo,
-    archive: &Archive,
+    archive: &mut Archive,
     vectors: &mut VectorWriter,
 ) -> Result<LexicalWriter, ApplyError> {
     let catalogue = database.catalogue();
     let reached = archive.reached()?;
     check_rows(&catalogue, &reached)?;
     heal_vectors(&catalogue, memo, &reached.entries, vectors)?;
-    if let Some(reason) = lexical_damage(&layout.lexical(), &reached.entries)? {
-        let next = archive.used_entries().max(catalogue.next_entry()?);
-        make_lexical(&layout.lexical(), &catalogue, memo, &reached.entries, next)?;
-        tracing::warn!("the lexical index was made again from {} stored texts: {reason}", reached.entries.len());
+    if let Some(reason) = why_again(&layout.lexical(), &reached.entries)? {
+        reindex(layout, database, memo, archive, &reached.entries, &reason)?;
     }
     Ok(LexicalWriter::open_or_create(&layout.lexical())?)
 }
@@ -140,18 +140,18 @@ pub(super) fn add_words(
 }
 
 /// Returns why the lexical index must be made again, if it must.
-fn lexical_damage(folder: &Path, reached: &RoaringBitmap) -> Result<Option<String>, ApplyError> {
-    match lexical::check(folder, None) {
+fn why_again(folder: &Path, reached: &RoaringBitmap) -> Result<Option<Reason>, ApplyError> {
+    let reason = match lexical::check(folder, None) {
         Ok(check) => {
             let missing = reached - &check.ordinals;
             let damaged = check.damaged.first().map(|(file, problem)| format!("{}: {problem}", file.display()));
-            Ok(damaged.or_else(|| (!missing.is_empty()).then(|| format!("{} entries had no document", missing.len()))))
+            damaged.or_else(|| (!missing.is_empty()).then(|| format!("{} entries had no document", missing.len())))
         }
-        // Another build's index is whole; which of the two shall go on is for people to say.
-        Err(error @ LexicalError::Analyzer { .. }) => Err(error.into()),
-        Err(_) if reached.is_empty() && !folder.join("meta.json").exists() => Ok(None),
-        Err(error) => Ok(Some(error.to_string())),
-    }
+        Err(LexicalError::Analyzer { .. }) => return Ok(Some(Reason::OtherAnalyzer)),
+        Err(_) if reached.is_empty() && !folder.join("meta.json").exists() => None,
+        Err(error) => Some(error.to_string()),
+    };
+    Ok(reason.map(Reason::Damaged))
 }
 
 /// Makes the lexical index from the stored texts of some entries, beside the old one, and puts it in its place.
@@ -162,22 +162,28 @@ pub(super) fn make_lexical(
     entries: &RoaringBitmap,
     next: u32,
 ) -> Result<(), ApplyError> {
-    let (beside, old) = (place.with_file_name("lexical.new"), place.with_file_name("lexical.damaged"));
+    let beside = place.with_file_name("lexical.new");
     remove(&beside)?;
     let mut writer = LexicalWriter::open_with(&beside, WriterOptions::bulk())?;
     add_words(catalogue, memo, entries, &mut writer)?;
     writer.commit(next)?;
     writer.close()?;
+    put_in_place(&beside, place)
+}
+
+/// Puts a whole index in the place of another. Where it breaks off in between, there is no index, and the next start makes one.
+pub(super) fn put_in_place(beside: &Path, place: &Path) -> Result<(), ApplyError> {
+    let old = place.with_file_name("lexical.damaged");
     remove(&old)?;
     if place.exists() {
         rename(place, &old)?;
     }
-    rename(&beside, place)?;
+    rename(beside, place)?;
     sync(place.parent().unwrap_or(place))?;
     remove(&old)
 }
 
-fn remove(folder: &Path) -> Result<(), ApplyError> {
+pub(super) fn remove(folder: &Path) -> Result<(), ApplyError> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io("remove", folder)(error)),
         _ => Ok(()),

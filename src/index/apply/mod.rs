@@ -23,6 +23,7 @@ mod heal;
 mod part;
 mod plan;
 mod presence;
+mod reindex;
 mod target;
 
 pub use error::ApplyError;

@@ -109,8 +109,9 @@ impl<'a> Planner<'a> {
             Purpose::Commit(commit) => {
                 let known = self.known(commit.source, commit.commit);
                 let version = match known {
-                    Some(version) if self.alive(version)? == alive => version,
-                    // The snapshot that is there was made under other rules, or is damaged: the newest one counts.
+                    Some(version) if self.is_current(version) && self.alive(version)? == alive => version,
+                    // The snapshot that is there was made under other rules, or is damaged: the newest one counts. Where the
+                    // rules lead to the same, the new record is short, and says so to the next start.
                     _ => self.new_version(step, commit, &alive)?,
                 };
                 self.publish(step, commit, version, known == Some(version), known.is_some())?;
@@ -118,7 +119,7 @@ impl<'a> Planner<'a> {
             }
             Purpose::Restore { version, again } => {
                 let mut version = *version;
-                if self.alive(version)? != alive {
+                if !self.is_current(version) || self.alive(version)? != alive {
                     version = self.new_version(step, again, &alive)?;
                     self.publish(step, again, version, false, true)?;
                 }

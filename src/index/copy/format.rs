@@ -169,7 +169,7 @@ impl Manifest {
         self.parent.as_deref().map(str::parse).transpose().map_err(|_| bad("its parent is no hash"))
     }
 
-    /// Returns the fingerprint of rules and analyzer.
+    /// Returns the fingerprint of the rules.
     ///
     /// # Errors
     /// Where it is none.

@@ -2,7 +2,7 @@
 //!
 //! In: the text or name of an entry, or a query. Out: tokens, each with its position and the bytes it came from.
 //!
-//! **Invariant:** the tokens follow from the text and [`fingerprint`] alone; every token is at most 65 bytes; positions
+//! **Invariant:** the tokens follow from the text and [`fingerprint`] alone; every token is at most 67 bytes; positions
 //! begin at 0 and each token stays on the one before it or moves on by one.
 //!
 //! | text | tokens at successive positions |
@@ -10,6 +10,7 @@
 //! | an identifier: a run of letters, digits and `_` | the whole as written, beside its first part; then its parts |
 //! | a run that is one part (a plain word) | that part |
 //! | a run of Chinese, Japanese or Korean characters | each two neighbours; a character that stands alone |
+//! | a word written with signs (`C++`, `operator<<`, `--flag`) | the whole, beside its first part; then as without them |
 //!
 //! Parts end at `_`, between letters and digits, where lower case turns upper (`spawn|Camera`), and in front of the
 //! last capital of a run that a word follows (`HTTP|Server`); capitals with a plural s are one part (`entity|IDs`).
@@ -20,13 +21,20 @@
 //! prefix and a hash: it is found by exactly itself, and its memory is bounded.
 //!
 //! Pairs of characters and no dictionary for Chinese: nothing to version, and no segmentation that shifts when its
-//! surroundings change. It leaves accents, widths and compatibility forms as they are written.
+//! surroundings change. Spellings that look alike are one ([`fold`]): composed and decomposed letters, widths, ligatures.
+//! Accents and other compatibility forms stay as they are written.
+
+mod fold;
+mod signs;
 
 use dataflows::data::{Fingerprint, Hasher};
+use fold::Folded;
+use signs::{signs_behind, word_behind_sign};
 use std::ops::Range;
+use unicode_normalization::char::is_combining_mark;
 
-/// Names the rules of this file. Any change of what [`analyze`] returns must change it; a test holds the two together.
-const ANALYZER_VERSION: &str = "identifiers, parts, plurals, character pairs: 1";
+/// Names the rules of this module. Any change of what [`analyze`] returns must change it; a test holds the two together.
+const ANALYZER_VERSION: &str = "identifiers, parts, plurals, character pairs, composed forms, signs: 2";
 
 /// Tokens of more bytes are shortened.
 const MAX_TOKEN_BYTES: usize = 64;
@@ -44,9 +52,9 @@ const HASH_BLOCK_BYTES: usize = 1024;
 /// One token, where it stands among the others, and the bytes of the text that it came from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Token {
-    /// What is indexed and compared: lower case, at most 65 bytes.
+    /// What is indexed and compared: lower case, at most 67 bytes.
     pub text: String,
-    /// Counted from 0; a whole identifier shares the position of its first part.
+    /// Counted from 0; a whole identifier, and a word with its signs, share the position of their first part.
     pub position: u32,
     /// Where it stands in the analysed text, in bytes, on character borders.
     pub offsets: Range<usize>,
@@ -55,8 +63,10 @@ pub struct Token {
 /// Returns the fingerprint of all that can change what [`analyze`] returns: these rules, and the tables of Unicode.
 #[must_use]
 pub fn fingerprint() -> Fingerprint {
-    let (major, minor, patch) = char::UNICODE_VERSION;
-    let hasher = Hasher::new("analyzer").part(ANALYZER_VERSION.as_bytes()).part(&[major, minor, patch]);
+    let mut hasher = Hasher::new("analyzer").part(ANALYZER_VERSION.as_bytes());
+    for (major, minor, patch) in [char::UNICODE_VERSION, unicode_normalization::UNICODE_VERSION] {
+        hasher = hasher.part(&[major, minor, patch]);
+    }
     Fingerprint::from_words(hasher.finish())
 }
 
@@ -79,6 +89,12 @@ pub fn analyze(text: &str) -> Vec<Token> {
 
 /// Calls `emit` with each token of `text`, its position and its offsets, and allocates nothing for a token.
 pub(super) fn for_each_token(text: &str, mut emit: impl FnMut(&str, u32, Range<usize>)) {
+    let folded = Folded::of(text);
+    scan(folded.text(), |token, position, range| emit(token, position, folded.source(range)));
+}
+
+/// Calls `emit` with each token of a folded text.
+fn scan(text: &str, mut emit: impl FnMut(&str, u32, Range<usize>)) {
     let bytes = text.as_bytes();
     let mut scratch = Scratch::default();
     let mut position = 0;
@@ -87,6 +103,13 @@ pub(super) fn for_each_token(text: &str, mut emit: impl FnMut(&str, u32, Range<u
         let (kind, width) = kind_at(text, at);
         match kind {
             Kind::Break => at += width,
+            Kind::Sign => {
+                if let Some(word) = word_behind_sign(text, at) {
+                    spell(&text[word.clone()], &mut scratch.token);
+                    emit(&scratch.token, position, word);
+                }
+                at += width;
+            }
             Kind::Ideograph => (at, position) = pair_up(text, at, position, &mut emit),
             _ => (at, position) = name(text, at, position, &mut scratch, &mut emit),
         }
@@ -107,6 +130,8 @@ enum Kind {
     Underscore = 16,
     /// Chinese, Japanese or Korean, which set no spaces between words.
     Ideograph = 32,
+    /// Ends a word, and may begin one that is written with it.
+    Sign = 64,
 }
 
 const ASCII: [Kind; 128] = {
@@ -118,6 +143,7 @@ const ASCII: [Kind; 128] = {
             b'A'..=b'Z' => Kind::Upper,
             b'0'..=b'9' => Kind::Digit,
             b'_' => Kind::Underscore,
+            b'#' | b'@' | b'$' | b'-' | b'.' => Kind::Sign,
             _ => Kind::Break,
         };
         byte += 1;
@@ -138,18 +164,19 @@ fn kind_of(character: char) -> Kind {
         | '\u{ff66}'..='\u{ffdc}'
         | '\u{1b000}'..='\u{1b16f}'
         | '\u{20000}'..='\u{3ffff}' => {
-            if character.is_alphanumeric() {
+            if character.is_alphanumeric() || matches!(character, '\u{3099}' | '\u{309a}') {
                 Kind::Ideograph
             } else {
                 Kind::Break
             }
         }
-        // Marks that combine with the letter before them are no word borders.
-        '\u{300}'..='\u{36f}' => Kind::Letter,
+        // Those that combine with symbols and not with letters.
+        '\u{20d0}'..='\u{20ff}' => Kind::Break,
         _ if character.is_lowercase() => Kind::Lower,
         _ if character.is_uppercase() => Kind::Upper,
         _ if character.is_numeric() => Kind::Digit,
-        _ if character.is_alphanumeric() => Kind::Letter,
+        // Marks that combine with the letter before them are no word borders.
+        _ if character.is_alphanumeric() || is_combining_mark(character) => Kind::Letter,
         _ => Kind::Break,
     }
 }
@@ -211,7 +238,7 @@ fn name(
     let mut end = start;
     while end < text.len() {
         let (kind, width) = kind_at(text, end);
-        if matches!(kind, Kind::Break | Kind::Ideograph) {
+        if matches!(kind, Kind::Break | Kind::Sign | Kind::Ideograph) {
             break;
         }
         kinds |= kind as u8;
@@ -220,6 +247,13 @@ fn name(
     let run = &text[start..end];
     let Scratch { parts, token } = scratch;
 
+    let signs = signs_behind(text, start, end);
+    if signs > 0 && kinds != Kind::Underscore as u8 {
+        let symbol = text[end..end + signs].trim_start();
+        spell(run, token);
+        token.push_str(symbol);
+        emit(token, position, start..end + signs);
+    }
     // Most words of prose and many of code are this.
     if kinds == Kind::Lower as u8 && run.len() <= MAX_TOKEN_BYTES && run.is_ascii() {
         if run.ends_with('s') {

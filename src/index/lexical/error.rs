@@ -57,7 +57,8 @@ pub enum LexicalError {
     },
     /// The index was made by another analyzer, under which the same query has other terms.
     #[error(
-        "the lexical index in {} was made by analyzer {found} and this build has {built}; index the store again",
+        "cannot search the words in {}: analyzer {found} found them, this build has {built}; start `tidemill track` on the \
+         store once, which indexes its texts again",
         path.display()
     )]
     Analyzer {

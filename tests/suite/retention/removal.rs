@@ -98,10 +98,10 @@ impl World {
         layout.create().unwrap();
         let database = Database::open_writer(&layout).unwrap();
         let memo = database.memo(model.fingerprint());
-        let archive = Archive::create_or_open_writer(&layout.versions()).unwrap();
+        let mut archive = Archive::create_or_open_writer(&layout.versions()).unwrap();
         let shape = Shape { dimensions: u32::try_from(model.dimensions()).unwrap(), model: model.fingerprint() };
         let mut vectors = VectorWriter::open(&layout.vectors(), shape).unwrap();
-        let lexical = heal(&layout, &database, &memo, &archive, &mut vectors).unwrap();
+        let lexical = heal(&layout, &database, &memo, &mut archive, &mut vectors).unwrap();
         let catalogue = database.catalogue();
         let mapping = database.mapping().unwrap();
         let mut transaction = mapping.write().unwrap();

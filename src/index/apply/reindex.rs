@@ -1,0 +1,147 @@
+//! The lexical index, made again from the stored texts: where it is damaged, and where another analyzer made it.
+//!
+//! In: the open parts of a store. Out: the same store, with every stored entry indexed and counted by this build's analyzer.
+//!
+//! ```text
+//!  stored texts ─► lexical.new ─► tokens in the catalogue ─► tokens of all versions: one group of the log ─► lexical
+//! ```
+//!
+//! **Invariant:** the new index takes the old one's place last. As long as the old one stands there, the next start does all
+//! of it again; doing a step twice writes nothing. What versions hold and their digests stay, so every snapshot answers as
+//! before, with the ranks that this analyzer gives. Tokens are counted from texts that are what their hashes say.
+//!
+//! Where the analyzer is another, an entry that no version reaches is indexed as well, since a publish may find it by its
+//! identity; where its text is gone, so is its row afterwards.
+
+use super::ApplyError;
+use super::heal::{put_in_place, remove};
+use crate::index::lexical::{LexicalWriter, TEXT_FIELDS, WriterOptions};
+use crate::store::{Database, Gate, Layout, StoreError, StoreMemo};
+use dataflows::data::TextHash;
+use dataflows::memo::Memo;
+use roaring::RoaringBitmap;
+use rustc_hash::FxHashMap;
+use snapshots::{Archive, Ordinal};
+use std::path::Path;
+
+/// Rows that one transaction writes at the most.
+const TRANSACTION_ROWS: usize = if cfg!(test) { 7 } else { 8192 };
+
+/// Why the index is made again.
+pub(super) enum Reason {
+    /// Something of it is lost.
+    Damaged(String),
+    /// It is whole, and another analyzer found its words.
+    OtherAnalyzer,
+}
+
+/// What counting all stored entries again came to.
+#[derive(Default)]
+struct Counted {
+    tokens: FxHashMap<u32, [u32; TEXT_FIELDS]>,
+    /// Those whose rows say otherwise.
+    changed: Vec<(Ordinal, [u32; TEXT_FIELDS])>,
+    /// Those whose text is gone.
+    lost: Vec<Ordinal>,
+}
+
+/// Makes the lexical index of a store again and puts it in its place. The writer's lock is held.
+///
+/// # Errors
+/// [`StoreError::Reading`] where another analyzer made the index and a process reads it: it would meet words and counts of two
+/// analyzers. [`ApplyError::ResultGone`] where the text of an entry that a version reaches is lost.
+pub(super) fn reindex(
+    layout: &Layout,
+    database: &Database,
+    memo: &StoreMemo,
+    archive: &mut Archive,
+    reached: &RoaringBitmap,
+    reason: &Reason,
+) -> Result<(), ApplyError> {
+    if matches!(reason, Reason::OtherAnalyzer) {
+        drop(shut(layout)?);
+        let path = layout.root().display();
+        tracing::warn!(
+            "indexing the texts of the store at {path} again, since words are found otherwise in this release"
+        );
+    }
+    let (place, beside) = (layout.lexical(), layout.root().join("lexical.new"));
+    let make = |entries: &RoaringBitmap| make(&beside, database, memo, archive, entries, reached);
+    let mut counted = match reason {
+        Reason::Damaged(_) => make(reached)?,
+        Reason::OtherAnalyzer => Counted::default(),
+    };
+    // A damaged index cannot say which analyzer made it, but the rows can.
+    let is_other = matches!(reason, Reason::OtherAnalyzer) || !counted.changed.is_empty();
+    if is_other {
+        counted = make(&database.catalogue().ordinals()?.entries)?;
+    }
+    let gate = is_other.then(|| shut(layout)).transpose()?;
+    write_rows(database, &counted)?;
+    archive.recount(&|ordinal| counted.tokens.get(&ordinal.get()).copied())?;
+    put_in_place(&beside, &place)?;
+    drop(gate);
+    let texts = counted.tokens.len();
+    match reason {
+        Reason::Damaged(reason) => {
+            tracing::warn!("the lexical index was made again from {texts} stored texts: {reason}");
+        }
+        Reason::OtherAnalyzer => tracing::warn!("{texts} stored texts were indexed again"),
+    }
+    Ok(())
+}
+
+fn shut(layout: &Layout) -> Result<Gate, ApplyError> {
+    Ok(Gate::shut(layout)?.ok_or_else(|| StoreError::Reading { path: layout.root().to_owned() })?)
+}
+
+/// Makes the index in `beside` from those of `entries` that have a text, as all have that a version reaches.
+fn make(
+    beside: &Path,
+    database: &Database,
+    memo: &StoreMemo,
+    archive: &Archive,
+    entries: &RoaringBitmap,
+    reached: &RoaringBitmap,
+) -> Result<Counted, ApplyError> {
+    let catalogue = database.catalogue();
+    remove(beside)?;
+    let mut writer = LexicalWriter::open_with(beside, WriterOptions::bulk())?;
+    let mut counted = Counted::default();
+    for ordinal in entries.iter().map(Ordinal::new) {
+        let (record, card) = catalogue.entry_with_card(ordinal)?;
+        let text = memo.text(record.entry.text).filter(|text| TextHash::of(text) == record.entry.text);
+        let Some(text) = text else {
+            if reached.contains(ordinal.get()) {
+                memo.check()?;
+                return Err(ApplyError::ResultGone { what: "text", path: record.entry.path });
+            }
+            counted.lost.push(ordinal);
+            continue;
+        };
+        let tokens = writer.add(ordinal, &text, &card.searched_name())?;
+        counted.tokens.insert(ordinal.get(), tokens);
+        if tokens != record.tokens {
+            counted.changed.push((ordinal, tokens));
+        }
+    }
+    writer.commit(archive.used_entries().max(catalogue.next_entry()?))?;
+    writer.close()?;
+    Ok(counted)
+}
+
+/// Writes the tokens that changed into the rows, and removes the rows of entries whose text is gone.
+fn write_rows(database: &Database, counted: &Counted) -> Result<(), ApplyError> {
+    let (catalogue, mapping) = (database.catalogue(), database.mapping()?);
+    for part in counted.changed.chunks(TRANSACTION_ROWS) {
+        let mut transaction = mapping.write()?;
+        catalogue.put_tokens(&mut transaction, part)?;
+        transaction.commit()?;
+    }
+    for part in counted.lost.chunks(TRANSACTION_ROWS) {
+        let mut transaction = mapping.write()?;
+        catalogue.remove(&mut transaction, part.iter().copied(), std::iter::empty())?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
