@@ -11,6 +11,7 @@
 //! it, and which epoch it belongs to is left to the modules behind.
 
 pub mod directory;
+mod editors;
 mod events;
 pub mod git;
 mod stores;
@@ -24,6 +25,7 @@ pub use dataflows::memo::Content;
 use snapshots::CommitId;
 use std::collections::BTreeMap;
 
+pub use editors::editors_pattern;
 pub use events::EventState;
 use events::Events;
 pub use stores::{STORE_MARK, is_store};

@@ -3,9 +3,9 @@
 //! In: a repository with a work tree, and file events. Out: batches of changes against the state that was known.
 //!
 //! **Invariant:** after every look the known state is what `git add -A` would commit: tracked files as they are on disk,
-//! files that are not tracked unless git ignores them, and nothing of nested repositories. Entries of the index whose bits say
-//! that the disk does not count (`assume-unchanged`, `skip-worktree`), and files outside the patterns of a sparse checkout,
-//! are as in the index. What git takes for unchanged keeps the id of its blob. What cannot be read stays as it was known.
+//! files that are not tracked unless git ignores them or an editor left them, and nothing of nested repositories. Entries of the index
+//! whose bits say that the disk does not count (`assume-unchanged`, `skip-worktree`), and files outside the patterns of a sparse
+//! checkout, are as in the index. What git takes for unchanged keeps the id of its blob. What cannot be read stays as it was known.
 //!
 //! ```text
 //! event in a folder that is not ignored ─► settle ─┐    the index (gix-index) ─► look at each path ─┐

@@ -3,18 +3,20 @@
 //! In: ignore files on disk, the source's own globs. Out: yes or no for a path, whether a scan or an event asks.
 //!
 //! **Invariant:** a path is wanted only if every folder above it is, as in git; one function answers for scans and for
-//! single paths, so they cannot disagree.
+//! single paths, so they cannot disagree. What editors leave ([`editors_pattern`]) is wanted only if an ignore file takes it
+//! in (`!NAME`).
 //!
 //! The `ignore` crate's incremental matcher loads each folder's rules once, so a fresh [`Matcher`] is taken for every
 //! scan and every batch: an ignore file that changed is seen by the next one.
 
 use super::{DirectoryError, DirectoryOptions, Hidden};
-use crate::watch::Stores;
 use crate::watch::stores::StoreLook;
+use crate::watch::{Stores, editors_pattern};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{IncrementalIgnore, WalkBuilder};
 use std::fs::OpenOptions;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -89,8 +91,13 @@ impl Matcher<'_> {
     /// Tells whether the path, relative to the root, is wanted; of a folder, whether anything below it can be.
     pub(super) fn wants(&mut self, path: &Path, is_folder: bool) -> bool {
         let Filter { include, exclude, .. } = self.filter;
-        !self.filter.is_foreign(path)
-            && !self.rules.matched(path, is_folder).is_ignore()
+        if self.filter.is_foreign(path) {
+            return false;
+        }
+        let said = self.rules.matched(path, is_folder);
+        let name = || path.file_name().unwrap_or_default().as_bytes();
+        !said.is_ignore()
+            && (is_folder || said.is_whitelist() || editors_pattern(name()).is_none())
             && !exclude.matched_path_or_any_parents(path, is_folder).is_ignore()
             && (is_folder || include.is_empty() || include.matched_path_or_any_parents(path, false).is_ignore())
             && self.store(path, is_folder).is_none()

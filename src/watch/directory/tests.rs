@@ -34,6 +34,30 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 #[test]
+fn what_editors_leave_is_no_file_unless_an_ignore_file_takes_it_in() {
+    let folder = folder(&[
+        ("notes.md", "saved"),
+        ("notes.md~", "as it was before"),
+        ("#notes.md#", "not saved yet"),
+        (".#notes.md", "->somebody@somewhere"),
+        ("a/.notes.md.swp", "swapped"),
+        ("4913", "a test of vim's"),
+        ("old.bak", "a backup"),
+        ("kept.bak", "taken in"),
+        (".ignore", "!kept.bak\n"),
+    ]);
+    let source = open(folder.path());
+    assert_eq!(paths(&source), [".ignore", "kept.bak", "notes.md"]);
+    let mut look = source.look();
+    for (path, expected) in [("notes.md~", 0), ("kept.bak", 1), ("a/.notes.md.swp", 0)] {
+        let (scan, _) = look.at(&path.into(), &mut |_| {}).unwrap();
+        assert_eq!(scan.files.len(), expected, "a look at {path} says what a scan says");
+    }
+    let why = source.why_not(&"old.bak".into()).unwrap();
+    assert_eq!(why, "old.bak is what an editor leaves (`*.bak`); a line `!old.bak` in .ignore takes it in");
+}
+
+#[test]
 fn a_scan_names_the_tree_that_git_would_write() {
     let repo = Repo::new();
     for (path, text) in [

@@ -5,8 +5,8 @@
 //! **Invariant:** the [`Filter`](super::filter::Filter) decides; this names the line of the ignore file that made it do so.
 
 use super::DirectorySource;
-use crate::watch::is_store;
 use crate::watch::stores::store_reason;
+use crate::watch::{editors_pattern, is_store};
 use dataflows::data::DocumentPath;
 use ignore::gitignore::GitignoreBuilder;
 use std::ffi::OsStr;
@@ -33,11 +33,16 @@ impl DirectorySource {
                 return Some(format!("{shown} is git's own data or a store, which are never indexed"));
             }
             if !matcher.wants(part, metadata.is_dir()) {
-                let by = self.ignored_by(part, metadata.is_dir());
-                return Some(by.map_or_else(
-                    || format!("{shown} is left out by the globs of the source, or those that are built in"),
-                    |by| format!("{shown} is ignored by {by}"),
-                ));
+                let name = part.file_name().unwrap_or_default();
+                let left = editors_pattern(name.as_bytes()).filter(|_| !metadata.is_dir());
+                return Some(match (self.ignored_by(part, metadata.is_dir()), left) {
+                    (Some(by), _) => format!("{shown} is ignored by {by}"),
+                    (None, Some(pattern)) => format!(
+                        "{shown} is what an editor leaves (`{pattern}`); a line `!{}` in .ignore takes it in",
+                        name.display()
+                    ),
+                    (None, None) => format!("{shown} is left out by the globs of the source"),
+                });
             }
             if metadata.is_symlink() && part != path {
                 return Some(format!("{shown} is a symbolic link, and links are never followed"));

@@ -434,4 +434,17 @@ fn a_repository_or_a_work_tree_that_is_gone_is_an_error_and_all_files_gone_at_on
     repo.write("a.txt", "a.txt");
     assert_eq!(watcher.collect().unwrap().changes.len(), 2);
     assert_eq!(watcher.looks().doubt, None);
+fn what_editors_leave_counts_only_where_git_knows_it() {
+    let repo = Repo::new();
+    repo.write("kept.orig", "committed on purpose\n");
+    repo.commit("first");
+    let mut watcher = watcher(&repo);
+    watcher.collect().unwrap();
+    repo.write("kept.orig", "edited\n");
+    repo.write("left.rs~", "a backup\n");
+    repo.write("added.bak", "staged on purpose\n");
+    repo.git(&["add", "added.bak"]);
+    let batch = watcher.collect().unwrap();
+    let changed: Vec<String> = batch.changes.iter().map(|change| change.path.display().into_owned()).collect();
+    assert_eq!(changed, ["added.bak", "kept.orig"]);
 }
