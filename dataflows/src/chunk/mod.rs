@@ -3,19 +3,21 @@
 //! In: a text and its rule. Out: chunks in the order of the text, each with its text and lines.
 //!
 //! **Invariant:** a function of (text, what the rule's chunking identity covers) alone, total on any text, in time and
-//! memory linear in it up to a logarithm. Chunks are slices of the text that do not overlap and cover every line that is
-//! not blank; none is blank, none exceeds 4,000 bytes. An edit moves the chunks that it touches: borders come from the
+//! memory linear in it up to a logarithm. Long runs without words (pictures as base64, tables of numbers) are replaced by
+//! marks that say what was left out (`payload`); of the text that remains, chunks are slices that do not overlap and cover
+//! every line that is not blank; none is blank, none exceeds 4,000 bytes. An edit moves the chunks that it touches: borders come from the
 //! content near them (`cut` says how far), and only `lines` says where in the text a chunk stands.
 //!
 //! ```text
 //!  rust c cpp python ── syntax ───┐
 //!  markdown ─────────── heading ──┤► pieces ──► piece: join, cut, name ──► chunks
-//!  everything else ── one piece ──┘                     └► border, cut
+//!  everything else ── one piece ──┘     payload ──┘     └► border, cut
 //! ```
 
 mod border;
 mod cut;
 mod heading;
+mod payload;
 mod piece;
 mod syntax;
 #[cfg(test)]
@@ -25,6 +27,7 @@ use crate::code::{InProcess, OutlineError, Outliner};
 use crate::data::{Chunk, ChunkKind, NoSyntax};
 use crate::rules::{Cutting, Rule};
 use border::Style;
+use payload::Condensed;
 use piece::Piece;
 use std::ops::Range;
 
@@ -33,7 +36,7 @@ use std::ops::Range;
 pub struct TextChunk {
     /// The chunk; `chunk.text` is the hash of `text`.
     pub chunk: Chunk,
-    /// The slice of the cleaned text that it stands for, without blank lines around it.
+    /// The slice of the cleaned text that it stands for, without blank lines around it; runs without words are marks.
     pub text: String,
 }
 
@@ -67,7 +70,7 @@ struct Shape<'a> {
 /// ```
 #[must_use]
 pub fn chunk(rule: &Rule, text: &str) -> Vec<TextChunk> {
-    cut_text(rule, text, &InProcess).map_or_else(|_| cut_by(rule, text, &[], &[]), |cut| cut.chunks)
+    cut_text(rule, text, &InProcess).map_or_else(|_| cut_by(rule, text, Vec::new(), Vec::new()), |cut| cut.chunks)
 }
 
 /// Returns the chunks of `text`, with the parser that is given.
@@ -86,15 +89,15 @@ pub fn cut_text(rule: &Rule, text: &str, outliner: &dyn Outliner) -> Result<Cut,
         }
         Cutting::Paragraph | Cutting::Line => (Vec::new(), Vec::new(), None),
     };
-    Ok(Cut { chunks: cut_by(rule, text, &pieces, &solid), no_syntax })
+    Ok(Cut { chunks: cut_by(rule, text, pieces, solid), no_syntax })
 }
 
 /// Returns the chunks of `text`, whose pieces and solid ranges are in its order.
-fn cut_by(rule: &Rule, text: &str, pieces: &[Piece], solid: &[Range<usize>]) -> Vec<TextChunk> {
+fn cut_by(rule: &Rule, text: &str, pieces: Vec<Piece>, solid: Vec<Range<usize>>) -> Vec<TextChunk> {
     let style = match rule.cutting() {
         Cutting::Syntax | Cutting::Line => Style::Lines,
         Cutting::Heading | Cutting::Paragraph => Style::Prose,
     };
     let shape = Shape { kind: rule.kind(), language: rule.language(), style, whole: rule.whole_up_to() };
-    piece::assemble(text, pieces, solid, &shape)
+    piece::assemble(&Condensed::of(text), pieces, solid, &shape)
 }

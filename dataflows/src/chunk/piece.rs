@@ -1,8 +1,8 @@
 //! From pieces to chunks: joins the short ones, cuts the long ones, names what comes out.
 //!
-//! In: a text, and where its pieces start. Out: chunks in the order of the text.
+//! In: a text without its payload, and where the pieces of the whole text start. Out: chunks in the order of the text.
 //!
-//! **Invariant:** the chunks cover the text: a piece reaches to the start of the next, so every line that is not blank is
+//! **Invariant:** the chunks cover the text with its marks: a piece reaches to the start of the next, so every line that is not blank is
 //! in a chunk, whatever the pieces say. No chunk is blank, none is longer than [`HARD_CAP`](super::cut::HARD_CAP).
 //!
 //! Pieces that join (imports, constants, fields) form one stretch with their neighbours of the same owner. A stretch is
@@ -12,6 +12,7 @@
 
 use super::border::{Style, borders};
 use super::cut::cut;
+use super::payload::Condensed;
 use super::{Shape, TextChunk};
 use crate::data::{Chunk, Lines, TextHash};
 use std::ops::Range;
@@ -19,7 +20,7 @@ use std::ops::Range;
 /// One piece of a text; it ends where the next begins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Piece {
-    /// Where it starts: the start of a line.
+    /// Where it starts in the whole text: the start of a line.
     pub(super) start: usize,
     /// The qualified name of the item, or empty.
     pub(super) symbol: String,
@@ -64,54 +65,71 @@ impl Piece {
     }
 }
 
-/// Returns the chunks of `text`, whose pieces are in order of their starts.
-pub(super) fn assemble(text: &str, pieces: &[Piece], solid: &[Range<usize>], shape: &Shape<'_>) -> Vec<TextChunk> {
+/// Returns the chunks of a text, whose pieces and solid ranges are in order of their starts.
+pub(super) fn assemble(
+    condensed: &Condensed<'_>,
+    mut pieces: Vec<Piece>,
+    mut solid: Vec<Range<usize>>,
+    shape: &Shape<'_>,
+) -> Vec<TextChunk> {
+    for piece in &mut pieces {
+        piece.start = condensed.place(piece.start);
+    }
+    for range in &mut solid {
+        *range = condensed.place(range.start)..condensed.place(range.end);
+    }
+    let (text, pieces, solid) = (condensed.text(), pieces.as_slice(), solid.as_slice());
     let mut chunks = Vec::new();
-    let mut place = Place { at: 0, line: 1 };
+    let mut place = Place { condensed, at: 0, line: 1 };
     let unnamed = [Piece::unnamed(0)];
     let head = pieces.first().map_or(text.len(), |piece| piece.start);
     if head > 0 {
-        add_stretch(text, 0..head, &unnamed, solid, shape, &mut place, &mut chunks);
+        add_stretch(0..head, &unnamed, solid, shape, &mut place, &mut chunks);
     }
     let mut rest = pieces;
     while !rest.is_empty() {
         let count = 1 + rest.windows(2).take_while(|pair| pair[1].joins(&pair[0])).count();
         let (stretch, behind) = rest.split_at(count);
         let end = behind.first().map_or(text.len(), |piece| piece.start);
-        add_stretch(text, stretch[0].start..end, stretch, solid, shape, &mut place, &mut chunks);
+        add_stretch(stretch[0].start..end, stretch, solid, shape, &mut place, &mut chunks);
         rest = behind;
     }
     chunks
 }
 
-/// Counts lines from one chunk to the next.
-struct Place {
+/// Counts lines of the whole text from one chunk to the next.
+struct Place<'a> {
+    condensed: &'a Condensed<'a>,
     at: usize,
     line: u32,
 }
 
-impl Place {
-    fn advance(&mut self, text: &str, to: usize) -> u32 {
-        let newlines = text.as_bytes()[self.at..to].iter().filter(|byte| **byte == b'\n').count();
-        self.line = self.line.saturating_add(u32::try_from(newlines).unwrap_or(u32::MAX));
+impl Place<'_> {
+    fn advance(&mut self, to: usize) -> u32 {
+        let shown = &self.condensed.text().as_bytes()[self.at..to];
+        let newlines = u32::try_from(shown.iter().filter(|byte| **byte == b'\n').count()).unwrap_or(u32::MAX);
+        let hidden = self.condensed.hidden(self.at..to);
+        self.line = self.line.saturating_add(newlines).saturating_add(hidden);
         self.at = to;
         self.line
     }
 }
 
 fn add_stretch(
-    text: &str,
     range: Range<usize>,
     pieces: &[Piece],
     solid: &[Range<usize>],
     shape: &Shape<'_>,
-    place: &mut Place,
+    place: &mut Place<'_>,
     chunks: &mut Vec<TextChunk>,
 ) {
+    let condensed = place.condensed;
+    let text = condensed.text();
     let cuts = if range.len() > shape.whole {
         let from = solid.partition_point(|solid| solid.end <= range.start);
         let starts: Vec<usize> = pieces[1..].iter().map(|piece| piece.start).collect();
-        let borders = borders(text, range.clone(), shape.style, &solid[from..], &starts, shape.whole);
+        let mut borders = borders(text, range.clone(), shape.style, &solid[from..], &starts, shape.whole);
+        borders.retain(|border| !condensed.is_in_mark(border.at));
         cut(text, range.clone(), &borders, shape.whole)
     } else {
         Vec::new()
@@ -120,7 +138,7 @@ fn add_stretch(
     for end in cuts.into_iter().chain([range.end]) {
         if let Some(part) = trim(text, start..end) {
             let (symbol, name) = label(text, &part, pieces, shape.style);
-            let lines = Lines { first: place.advance(text, part.start), last: place.advance(text, part.end) };
+            let lines = Lines { first: place.advance(part.start), last: place.advance(part.end) };
             let text = text[part].to_owned();
             let chunk = Chunk {
                 kind: shape.kind,

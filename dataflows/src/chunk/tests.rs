@@ -1,8 +1,9 @@
 //! The promises of cutting: everything is covered, nothing is too large, an edit moves what it touches.
 
-mod files;
+pub(super) mod files;
 
 use super::cut::HARD_CAP;
+use super::payload::Condensed;
 use super::*;
 use crate::data::TextHash;
 use crate::rules::Rules;
@@ -20,6 +21,8 @@ fn chunks(path: &str, text: &str) -> Vec<TextChunk> {
 
 /// Asserts what holds for the chunks of any text.
 fn check_cover(path: &str, text: &str, chunks: &[TextChunk]) {
+    let condensed = Condensed::of(text);
+    let text = condensed.text();
     let mut at = 0;
     for TextChunk { chunk, text: slice } in chunks {
         let start = at + text[at..].find(slice.as_str()).expect("chunks are slices in order");
@@ -27,8 +30,8 @@ fn check_cover(path: &str, text: &str, chunks: &[TextChunk]) {
         assert!(!slice.trim().is_empty(), "{path}: no chunk is blank");
         assert!(slice.len() <= HARD_CAP, "{path}: a chunk has {} bytes", slice.len());
         assert_eq!(chunk.text, TextHash::of(slice));
-        let first = text[..start].matches('\n').count() + 1;
-        let last = first + slice.matches('\n').count();
+        let line_at = |end: usize| text[..end].matches('\n').count() + condensed.hidden(0..end) as usize + 1;
+        let (first, last) = (line_at(start), line_at(start + slice.len()));
         assert_eq!((chunk.lines.first as usize, chunk.lines.last as usize), (first, last), "{path}");
         at = start + slice.len();
     }
@@ -120,12 +123,17 @@ fn one_line_in_four_thousand_changes_two_chunks() {
     assert!(edits > 800 && beyond * 100 <= edits, "{beyond} of {edits} edits move more than two chunks");
 }
 
+fn capitalised(word: &str) -> String {
+    word[..1].to_uppercase() + &word[1..]
+}
+
 #[test]
 fn long_lines_are_cut_by_content_and_find_their_cuts_again() {
     let words = &mut Words(3);
     let prose: String = (0..3_000).map(|_| words.sentence() + " ").collect();
     let minified: String = (0..9_000).map(|_| format!("{}({});", words.word(), words.below(9_999))).collect();
-    let blob: String = (0..12_000).map(|_| format!("{:x}", words.next())).collect();
+    let blob: String =
+        (0..20_000).map(|_| format!("{}{:x}", capitalised(words.word()), words.below(1 << 16))).collect();
     for (path, text) in [("a.txt", prose), ("a.js", minified), ("a.bin", blob)] {
         let before = chunks(path, &text);
         check_cover(path, &text, &before);

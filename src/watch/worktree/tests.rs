@@ -434,6 +434,9 @@ fn a_repository_or_a_work_tree_that_is_gone_is_an_error_and_all_files_gone_at_on
     repo.write("a.txt", "a.txt");
     assert_eq!(watcher.collect().unwrap().changes.len(), 2);
     assert_eq!(watcher.looks().doubt, None);
+}
+
+#[test]
 fn what_editors_leave_counts_only_where_git_knows_it() {
     let repo = Repo::new();
     repo.write("kept.orig", "committed on purpose\n");

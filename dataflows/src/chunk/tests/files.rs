@@ -5,15 +5,15 @@
 //! **Invariant:** a text follows from its seed, on every machine.
 
 /// A small generator with a fixed seed: SplitMix64.
-pub(super) struct Words(pub(super) u64);
+pub(in crate::chunk) struct Words(pub(in crate::chunk) u64);
 
 impl Words {
-    pub(super) fn next(&mut self) -> u64 {
+    pub(in crate::chunk) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         crate::chunk::cut::hash(&self.0.to_le_bytes())
     }
 
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub(in crate::chunk) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
@@ -137,7 +137,7 @@ pub(super) fn file(path: &str, seed: u64, items: usize) -> String {
         }
         "table.c" => {
             let rows: String =
-                (0..items * 10).map(|_| format!("    {}, {},\n", words.next(), words.below(9))).collect();
+                (0..items * 10).map(|_| format!("    ROW({}, {}),\n", words.next(), words.below(9))).collect();
             format!("static const long table[] = {{\n{rows}}};\n")
         }
         "a.lock" => {
