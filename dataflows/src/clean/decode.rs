@@ -1,19 +1,21 @@
 //! From bytes to characters.
 //!
-//! In: any bytes. Out: text, or why the bytes are none.
+//! In: any bytes, and the encoding that the rule gives, if it gives one. Out: text, or why the bytes are none.
 //!
-//! **Invariant:** the answer follows from the bytes alone and the order of trials below; valid UTF-8 without NUL comes out
-//! as it is.
+//! **Invariant:** the answer follows from the bytes, the rule's encoding and the order of trials below; without a rule's
+//! encoding valid UTF-8 without NUL comes out as it is.
 //!
 //! 1. A byte order mark is believed.
-//! 2. A NUL in the first 8,000 bytes (where git looks, `buffer_is_binary` in git's `xdiff-interface.c`) is either
+//! 2. The rule's encoding, where nearly all bytes are of it.
+//! 3. A NUL in the first 8,000 bytes (where git looks, `buffer_is_binary` in git's `xdiff-interface.c`) is either
 //!    explained by UTF-16 or UTF-32 without a mark, or the content is binary.
-//! 3. UTF-8, also with a few broken bytes.
-//! 4. What the detector of Firefox guesses, unless the result is mostly control characters.
+//! 4. UTF-8, also with a few broken bytes.
+//! 5. What the detector of Firefox guesses, unless the result is mostly control characters; where that is Korean and the
+//!    bytes are Chinese all the same, Chinese.
 
 use crate::data::SkipReason;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
+use encoding_rs::{EUC_KR, Encoding, GBK, UTF_16BE, UTF_16LE};
 
 /// How far git looks for a NUL.
 const BINARY_WINDOW: usize = 8_000;
@@ -35,14 +37,17 @@ impl Order {
 }
 
 /// Returns the text that `bytes` encode.
-pub(super) fn decode(bytes: &[u8]) -> Result<String, SkipReason> {
+pub(super) fn decode(bytes: &[u8], charset: Option<&'static Encoding>) -> Result<String, SkipReason> {
     let text = match bytes {
         [0xFF, 0xFE, 0, 0, rest @ ..] => utf32(rest, Order::Little).map_or_else(|| utf16(&bytes[2..], UTF_16LE), Ok)?,
         [0, 0, 0xFE, 0xFF, rest @ ..] => utf32(rest, Order::Big).ok_or(SkipReason::Binary)?,
         [0xFF, 0xFE, rest @ ..] => utf16(rest, UTF_16LE)?,
         [0xFE, 0xFF, rest @ ..] => utf16(rest, UTF_16BE)?,
         [0xEF, 0xBB, 0xBF, rest @ ..] => narrow(rest)?,
-        _ => narrow(bytes)?,
+        _ => match charset.and_then(|charset| as_told(bytes, charset)) {
+            Some(text) => text,
+            None => narrow(bytes)?,
+        },
     };
     let window = text.len().min(BINARY_WINDOW);
     if text.as_bytes()[..window].contains(&0) {
@@ -50,6 +55,20 @@ pub(super) fn decode(bytes: &[u8]) -> Result<String, SkipReason> {
     }
     // Behind the window a NUL does not make a content binary, but nothing downstream wants one.
     Ok(if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text })
+}
+
+/// Decodes bytes as a rule says, unless one in ten of the characters beyond ASCII, or more, is none there.
+fn as_told(bytes: &[u8], charset: &'static Encoding) -> Option<String> {
+    let (text, is_broken) = charset.decode_without_bom_handling(bytes);
+    if is_broken {
+        let beyond = text.chars().filter(|character| !character.is_ascii());
+        let (broken, whole): (Vec<char>, Vec<char>) =
+            beyond.partition(|character| *character == char::REPLACEMENT_CHARACTER);
+        if broken.len() * 10 > whole.len() {
+            return None;
+        }
+    }
+    Some(text.into_owned())
 }
 
 /// Decodes bytes without a wide byte order mark.
@@ -65,8 +84,25 @@ fn narrow(bytes: &[u8]) -> Result<String, SkipReason> {
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes, true);
-    let (text, _) = detector.guess(None, Utf8Detection::Deny).decode_without_bom_handling(bytes);
+    let guessed = detector.guess(None, Utf8Detection::Deny);
+    let encoding = if guessed == EUC_KR && is_chinese(bytes) { GBK } else { guessed };
+    let (text, _) = encoding.decode_without_bom_handling(bytes);
     if is_mostly_control(&text) { Err(SkipReason::Undecodable) } else { Ok(text.into_owned()) }
+}
+
+/// Says whether text that may be Korean is Chinese: both encode a character in two bytes of one range.
+///
+/// KS X 1001 has its 2,350 syllables in the rows `B0` to `C8` and Chinese characters, which Korean of today hardly uses, in `CA`
+/// to `FD`. GB 2312 has the frequent characters in `B0` to `D7` by their sound, so that four in ten lie behind `C8`.
+fn is_chinese(bytes: &[u8]) -> bool {
+    let (mut all, mut behind, mut at) = (0_usize, 0_usize, 0);
+    while at < bytes.len() {
+        let lead = bytes[at];
+        all += usize::from((0xB0..=0xFD).contains(&lead));
+        behind += usize::from((0xC9..=0xFD).contains(&lead));
+        at += if lead < 0x80 { 1 } else { 2 };
+    }
+    behind * 10 > all && GBK.decode_without_bom_handling_and_without_replacement(bytes).is_some()
 }
 
 /// Says whether broken sequences are few beside whole ones: a file in UTF-8 with a slip in it.
@@ -169,6 +205,10 @@ fn is_plausible(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn guessed(bytes: &[u8]) -> Result<String, SkipReason> {
+        decode(bytes, None)
+    }
+
     fn wide(text: &str, order: Order, width: usize) -> Vec<u8> {
         let units: Vec<u32> = if width == 4 {
             text.chars().map(u32::from).collect()
@@ -188,32 +228,62 @@ mod tests {
         let russian = "Привет, мир! Это обычный текст на русском языке.\n";
         let chinese = "渲染器在每一帧开始时提取实体。\n第二行文字，没有拉丁字母。\n";
         for text in [latin, russian, chinese] {
-            assert_eq!(decode(text.as_bytes()).as_deref(), Ok(text));
-            assert_eq!(decode(&[b"\xEF\xBB\xBF", text.as_bytes()].concat()).as_deref(), Ok(text));
+            assert_eq!(guessed(text.as_bytes()).as_deref(), Ok(text));
+            assert_eq!(guessed(&[b"\xEF\xBB\xBF", text.as_bytes()].concat()).as_deref(), Ok(text));
             for (order, width) in [(Order::Little, 2), (Order::Big, 2), (Order::Little, 4), (Order::Big, 4)] {
                 let mark = wide("\u{FEFF}", order, width);
                 assert_eq!(
-                    decode(&[mark, wide(text, order, width)].concat()).as_deref(),
+                    guessed(&[mark, wide(text, order, width)].concat()).as_deref(),
                     Ok(text),
                     "{order:?} {width}"
                 );
-                assert_eq!(decode(&wide(text, order, width)).as_deref(), Ok(text), "no mark, {order:?} {width}");
+                assert_eq!(guessed(&wide(text, order, width)).as_deref(), Ok(text), "no mark, {order:?} {width}");
             }
         }
         let (windows, _, _) = encoding_rs::WINDOWS_1252.encode(latin);
-        assert_eq!(decode(&windows).as_deref(), Ok(latin));
+        assert_eq!(guessed(&windows).as_deref(), Ok(latin));
         let (windows, _, _) = encoding_rs::WINDOWS_1251.encode(russian);
-        assert_eq!(decode(&windows).as_deref(), Ok(russian));
+        assert_eq!(guessed(&windows).as_deref(), Ok(russian));
         let japanese = "エンジンは毎フレーム、エンティティを抽出します。これは日本語の文章です。";
         let (shift, _, _) = encoding_rs::SHIFT_JIS.encode(japanese);
-        assert_eq!(decode(&shift).as_deref(), Ok(japanese));
+        assert_eq!(guessed(&shift).as_deref(), Ok(japanese));
+    }
+
+    #[test]
+    fn short_chinese_is_not_taken_for_korean_nor_korean_for_chinese() {
+        for text in ["渲染器在每一帧开始时提取实体。\n", "你好，世界\n", "// 保存设置\nint a = 1;\n", "着色器编译失败"]
+        {
+            let (bytes, _, _) = GBK.encode(text);
+            assert_eq!(guessed(&bytes).as_deref(), Ok(text));
+        }
+        for text in
+            ["렌더러는 매 프레임마다 엔티티를 추출합니다.\n", "안녕하세요, 세계\n", "// 설정을 저장한다\nint a = 1;\n"]
+        {
+            let (bytes, _, _) = EUC_KR.encode(text);
+            assert_eq!(guessed(&bytes).as_deref(), Ok(text));
+        }
+    }
+
+    #[test]
+    fn what_the_rule_says_comes_before_every_guess_but_not_before_a_mark() {
+        let text = "着色";
+        let (bytes, _, _) = GBK.encode(text);
+        assert_eq!(decode(&bytes, Some(GBK)).as_deref(), Ok(text));
+        let (cyrillic, _, _) = encoding_rs::KOI8_R.encode("Привет");
+        assert_eq!(decode(&cyrillic, Some(encoding_rs::KOI8_R)).as_deref(), Ok("Привет"));
+        assert_eq!(decode(&wide("ключ", Order::Little, 2), Some(UTF_16LE)).as_deref(), Ok("ключ"));
+        assert_eq!(decode("\u{FEFF}Größe".as_bytes(), Some(GBK)).as_deref(), Ok("Größe"), "a mark is believed");
+        let slip = [&GBK.encode(&"着色器编译失败。".repeat(4)).0[..], b"\xFF\n"].concat();
+        assert!(decode(&slip, Some(GBK)).is_ok_and(|text| text.starts_with("着色器")), "a slip changes nothing");
+        assert_eq!(decode("größer".as_bytes(), Some(encoding_rs::ISO_2022_JP)).as_deref(), Ok("größer"), "it is none");
+        assert_eq!(decode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", Some(GBK)), Err(SkipReason::Binary));
     }
 
     #[test]
     fn a_slip_in_utf8_does_not_turn_the_file_into_another_encoding() {
         let text = "Заметки о рендере. ".repeat(20);
         let broken = [text.as_bytes(), b"\xFF", text.as_bytes()].concat();
-        assert_eq!(decode(&broken), Ok(format!("{text}\u{FFFD}{text}")));
+        assert_eq!(guessed(&broken), Ok(format!("{text}\u{FFFD}{text}")));
     }
 
     #[test]
@@ -230,17 +300,17 @@ mod tests {
             b"\xFF\xFE\0\0\0\0\0\0",
             b"\xEF\xBB\xBFa\0b",
         ] {
-            assert_eq!(decode(bytes), Err(SkipReason::Binary), "{bytes:?}");
+            assert_eq!(guessed(bytes), Err(SkipReason::Binary), "{bytes:?}");
         }
         let floats: Vec<u8> = (0..500).flat_map(|i| (i as f32 * 0.37).to_le_bytes()).collect();
-        assert_eq!(decode(&floats), Err(SkipReason::Binary));
+        assert_eq!(guessed(&floats), Err(SkipReason::Binary));
     }
 
     #[test]
     fn a_late_nul_is_replaced_and_noise_is_refused() {
         let mut bytes = vec![b'a'; 9_000];
         bytes[8_500] = 0;
-        assert_eq!(decode(&bytes).map(|text| text.matches('\u{FFFD}').count()), Ok(1));
+        assert_eq!(guessed(&bytes).map(|text| text.matches('\u{FFFD}').count()), Ok(1));
         let mut state = 1_u32;
         let noise: Vec<u8> = std::iter::repeat_with(|| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -249,7 +319,7 @@ mod tests {
         .filter(|byte| *byte != 0)
         .take(10_000)
         .collect();
-        assert_eq!(decode(&noise), Err(SkipReason::Undecodable));
-        assert_eq!(decode(b""), Ok(String::new()));
+        assert_eq!(guessed(&noise), Err(SkipReason::Undecodable));
+        assert_eq!(guessed(b""), Ok(String::new()));
     }
 }

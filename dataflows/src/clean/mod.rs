@@ -33,5 +33,5 @@ pub fn clean(rule: &Rule, bytes: &[u8]) -> Result<String, SkipReason> {
     if bytes.len() as u64 > rule.max_bytes() {
         return Err(SkipReason::TooLarge);
     }
-    decode::decode(bytes).map(plain::clean)
+    decode::decode(bytes, rule.charset()).map(plain::clean)
 }

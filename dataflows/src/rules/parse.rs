@@ -8,6 +8,7 @@
 use super::rule::{Cutting, Rule};
 use super::version::GRAMMARS;
 use crate::data::ChunkKind;
+use encoding_rs::Encoding;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -83,6 +84,7 @@ struct RuleTable {
     chunker: Option<String>,
     whole_up_to: Option<usize>,
     max_bytes: Option<u64>,
+    charset: Option<String>,
     exclude: Option<bool>,
     labels: Option<BTreeMap<String, String>>,
 }
@@ -155,10 +157,32 @@ fn check(table: RuleTable, before: &[Rule], known: &[Rule]) -> Result<Rule, Rule
     if max_bytes > LARGEST_MAX_BYTES {
         return Err(wrong("max_bytes", &max_bytes.to_string(), "at most 268435456 bytes (256 MiB)"));
     }
+    let charset =
+        match &table.charset {
+            None => base.and_then(|base| base.charset),
+            Some(label) => {
+                // The replacement encoding decodes nothing.
+                let known = Encoding::for_label_no_replacement(label.as_bytes());
+                Some(known.ok_or_else(|| {
+                    wrong("charset", label, "a name of the Encoding Standard, as gbk or windows-1252")
+                })?)
+            }
+        };
     let labels = match &table.labels {
         None => base.map_or_else(Vec::new, |base| base.labels.clone()),
         Some(labels) => labels.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
     };
     let excluded = table.exclude.or(base.map(|base| base.excluded)).unwrap_or(false);
-    Ok(Rule { name: table.name, globs: table.globs, kind, language, cutting, whole_up_to, max_bytes, excluded, labels })
+    Ok(Rule {
+        name: table.name,
+        globs: table.globs,
+        kind,
+        language,
+        cutting,
+        whole_up_to,
+        max_bytes,
+        charset,
+        excluded,
+        labels,
+    })
 }

@@ -8,6 +8,7 @@
 
 use super::version::{CHUNK_VERSION, CLEAN_VERSION, DECODERS, GRAMMARS, HEADINGS, PARSER};
 use crate::data::{ChunkKind, ChunkingId, ContentId, DocumentId, DocumentPath, Fingerprint, Hasher, TextHash};
+use encoding_rs::Encoding;
 
 /// How a text is cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,6 +62,7 @@ pub struct Rule {
     pub(super) cutting: Cutting,
     pub(super) whole_up_to: usize,
     pub(super) max_bytes: u64,
+    pub(super) charset: Option<&'static Encoding>,
     pub(super) excluded: bool,
     /// In the order of their names.
     pub(super) labels: Vec<(String, String)>,
@@ -95,6 +97,12 @@ impl Rule {
     #[must_use]
     pub fn max_bytes(&self) -> u64 {
         self.max_bytes
+    }
+
+    /// Returns the encoding that the rule gives its files.
+    #[must_use]
+    pub(crate) fn charset(&self) -> Option<&'static Encoding> {
+        self.charset
     }
 
     /// Returns the labels that the rule gives to `path`, in the order of their names.
@@ -144,6 +152,9 @@ impl Rule {
             .part(self.cleaner().as_bytes())
             .part(&self.max_bytes.to_le_bytes())
             .part(&[u8::from(self.excluded)]);
+        if let Some(charset) = self.charset {
+            hasher = hasher.part(charset.name().as_bytes());
+        }
         for (name, version) in DECODERS {
             hasher = hasher.part(name.as_bytes()).part(version.as_bytes());
         }

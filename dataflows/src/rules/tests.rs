@@ -61,6 +61,7 @@ fn a_wrong_rule_is_refused_by_name() {
         ("[[rule]]\nname = 'x'\nmatch = ['a[']", "rule `x`: `a[` is not a glob"),
         ("[[rule]]\nname = 'x'\nmatch = []", "rule `x`: match cannot be `[]`"),
         ("[[rule]]\nname = 'x'\nmatch = ['*']\nwhole_up_to = 9", "rule `x`: whole_up_to cannot be `9`"),
+        ("[[rule]]\nname = 'x'\nmatch = ['*']\ncharset = 'gbk2'", "rule `x`: charset cannot be `gbk2`"),
         ("[[rule]]\nname = 'x'\nmatch = ['*']\ncutter = 'line'", "cannot read the rules"),
     ] {
         let error = Rules::parse(toml).err().expect("the rule is wrong").to_string();
@@ -73,13 +74,16 @@ fn identities_cover_what_can_change_the_result_and_no_more() {
     let rules = Rules::parse(
         "[[rule]]\nname = 'labelled'\nmatch = ['a/*.rs']\nlike = 'rust'\nlabels = { v = '1' }\n\
          [[rule]]\nname = 'short'\nmatch = ['b/*.rs']\nlike = 'rust'\nwhole_up_to = 800\n\
+         [[rule]]\nname = 'told'\nmatch = ['d/*.rs']\nlike = 'rust'\ncharset = 'GB2312'\n\
          [[rule]]\nname = 'small'\nmatch = ['c/*.rs']\nlike = 'rust'\nmax_bytes = 10\n",
     )
     .expect("the rules are sound");
     let rule = |path: &str| rules.rule(rules.for_path(&path.into()));
     let content = ContentId::default();
     let text = TextHash::of("x");
-    let [plain, labelled, short, small] = ["x.rs", "a/x.rs", "b/x.rs", "c/x.rs"].map(rule);
+    let [plain, labelled, short, small, told] = ["x.rs", "a/x.rs", "b/x.rs", "c/x.rs", "d/x.rs"].map(rule);
+    assert_ne!(plain.document_id(content), told.document_id(content));
+    assert_eq!(plain.chunking_id(text), told.chunking_id(text));
     assert_eq!(plain.document_id(content), labelled.document_id(content));
     assert_eq!(plain.chunking_id(text), labelled.chunking_id(text));
     assert_eq!(plain.document_id(content), short.document_id(content));

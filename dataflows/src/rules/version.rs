@@ -8,10 +8,10 @@
 //! counts its number up by hand.
 
 /// Counts the changes of what the cleaners put out.
-pub(crate) const CLEAN_VERSION: u32 = 1;
+pub(crate) const CLEAN_VERSION: u32 = 2;
 
 /// Counts the changes of where chunks are cut and how they are named.
-pub(crate) const CHUNK_VERSION: u32 = 1;
+pub(crate) const CHUNK_VERSION: u32 = 2;
 
 /// Counts the changes of what the manifests are read to say.
 pub(crate) const MANIFEST_VERSION: u32 = 1;
