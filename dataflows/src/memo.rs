@@ -177,8 +177,8 @@ impl Memo for MemoryMemo {
 
     fn put_cleaned(&self, id: DocumentId, cleaned: &Cleaned, text: Option<&str>, _keep: Keep) {
         let mut tables = self.tables();
-        if let (Cleaned::Text { text: hash, .. }, Some(text)) = (cleaned, text) {
-            put_first(&mut tables.texts, *hash, text.to_owned());
+        if let (Some(hash), Some(text)) = (cleaned.text(), text) {
+            put_first(&mut tables.texts, hash, text.to_owned());
         }
         put_first(&mut tables.cleaned, id, cleaned.clone());
     }

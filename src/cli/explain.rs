@@ -77,6 +77,9 @@ fn show(explanation: &ExplanationLine) -> Result<()> {
     if let Some(why) = without_syntax {
         line(format!("  cut without its syntax: {why}"))?;
     }
+    if let (Some(encoding), Some(because)) = (&explanation.encoding, explanation.encoding_because) {
+        line(format!("  encoding {encoding}: {because}"))?;
+    }
     if let Some(module) = module {
         line(format!("  module {module}"))?;
     }

@@ -4,31 +4,38 @@
 
 use super::output::{bytes, json_line, line, short};
 use super::{Global, Outcome};
+use crate::engine::load_rules;
 use crate::search::Searcher;
 use crate::search::show_time;
 use crate::serve::wire::{
-    CollectedStatus, FaultStatus, RunningStatus, SourceStatus, StatusAnswer, TrackerStatus, TroubleStatus, ViewStatus,
-    WirePath, WorkCounts,
+    CollectedStatus, FaultStatus, RunningStatus, SourceStatus, StatusAnswer, TrackerStatus, TroubleStatus, UnsureFile,
+    UnsureStatus, ViewStatus, WirePath, WorkCounts,
 };
 use crate::store::{Layout, SourceKind, SourceRecord, SourceState, TrackerState, writer};
 use crate::watch::git::GitSource;
 use crate::watch::worktree::WORKTREE_VIEW;
 use anyhow::Result;
-use dataflows::data::Outcome as DocumentOutcome;
+use dataflows::data::{Cleaned, Conversion, Document, Evidence, Outcome as DocumentOutcome};
+use dataflows::memo::Memo;
+use dataflows::rules::Rules;
 use snapshots::{CommitId, Ordinal, SourceId};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+/// How many documents of an unsure encoding are named.
+const EXAMPLES: usize = 3;
+
 /// Runs `status`.
 pub(super) fn run(global: &Global) -> Result<Outcome> {
     let searcher = Searcher::open(&global.layout())?;
     let reader = searcher.reader();
     let tracker = TrackerState::read(&global.layout());
+    let rules = load_rules(global.config()?.rules.as_deref())?;
     let mut sources = Vec::new();
     for (id, record) in searcher.revisions().sources() {
-        sources.push(source_status(&searcher, *id, record, tracker.as_ref())?);
+        sources.push(source_status(&searcher, &rules, *id, record, tracker.as_ref())?);
     }
     // Sources that were never there have no row yet.
     let is_known = |name: &String| searcher.revisions().sources().iter().any(|(_, record)| record.name == *name);
@@ -66,7 +73,8 @@ fn running(layout: &Layout, report: Option<&TrackerState>) -> RunningStatus {
 fn missing_source(name: &str, state: &SourceState) -> SourceStatus {
     let kind = if state.kind == "directory" { "directory" } else { "git" };
     let (skipped, tracker) = (BTreeMap::new(), Some(TrackerStatus::from(state)));
-    SourceStatus { name: name.to_owned(), kind, views: Vec::new(), documents: 0, skipped, faults: Vec::new(), tracker }
+    let (name, unsure) = (name.to_owned(), UnsureStatus::default());
+    SourceStatus { name, kind, views: Vec::new(), documents: 0, skipped, unsure, faults: Vec::new(), tracker }
 }
 
 /// What is known of how far behind its source a view is.
@@ -96,6 +104,7 @@ fn lag(git: &Result<GitSource, String>, view: &str, stands: CommitId) -> Lag {
 
 fn source_status(
     searcher: &Searcher,
+    rules: &Rules,
     id: SourceId,
     record: &SourceRecord,
     tracker: Option<&TrackerState>,
@@ -140,6 +149,7 @@ fn source_status(
         views,
         documents: 0,
         skipped: BTreeMap::new(),
+        unsure: UnsureStatus::default(),
         faults: Vec::new(),
         tracker: state.map(TrackerStatus::from),
     };
@@ -153,7 +163,13 @@ fn source_status(
         let alive = reader.with_archive(|archive| archive.bitmaps(selected.version))?;
         for document in reader.catalogue().documents(alive.documents.iter().map(Ordinal::new))? {
             match document.outcome {
-                DocumentOutcome::Indexed { .. } => status.documents += 1,
+                DocumentOutcome::Indexed { .. } => {
+                    status.documents += 1;
+                    if let Some(file) = unsure(searcher, rules, &document) {
+                        status.unsure.count += 1;
+                        status.unsure.first.push(file);
+                    }
+                }
                 DocumentOutcome::Skipped(reason) => *status.skipped.entry(reason.as_str()).or_default() += 1,
                 DocumentOutcome::Fault { stage, error } => status.faults.push(FaultStatus {
                     path: WirePath::from(&document.path),
@@ -164,6 +180,8 @@ fn source_status(
             }
         }
     }
+    status.unsure.first.sort_by(|left, right| left.path.path.cmp(&right.path.path));
+    status.unsure.first.truncate(EXAMPLES);
     Ok(status)
 }
 
@@ -174,6 +192,29 @@ fn trouble(trouble: &TroubleStatus) -> String {
         None => "tried again when it changes".to_owned(),
     };
     format!("{} (since {}, {next})", &trouble.what, trouble.since)
+}
+
+/// Returns what was guessed of a document's encoding, where that may be wrong.
+fn unsure(searcher: &Searcher, rules: &Rules, document: &Document) -> Option<UnsureFile> {
+    let rule = rules.rule(rules.for_path(&document.path));
+    match searcher.reader().memo().cleaned(rule.document_id(document.content))? {
+        Cleaned::Converted { from: Conversion { encoding, by: Evidence::Unsure }, .. } => {
+            Some(UnsureFile { path: WirePath::from(&document.path), encoding, rule: rule.name().to_owned() })
+        }
+        _ => None,
+    }
+}
+
+fn show_unsure(unsure: &UnsureStatus) -> Result<()> {
+    let Some(first) = unsure.first.first() else { return Ok(()) };
+    let named: Vec<String> =
+        unsure.first.iter().map(|file| format!("{} ({})", file.path.path, file.encoding)).collect();
+    let more = if unsure.count > unsure.first.len() as u64 { ", …" } else { "" };
+    line(format!("  encoding guessed from few characters in {} documents: {}{more}", unsure.count, named.join(", ")))?;
+    let (path, UnsureFile { encoding, rule, .. }) = (&first.path.path, first);
+    line(format!(
+        "    a line of rules settles it: rule = [{{ name = \"told\", match = [{path:?}], like = {rule:?}, charset = {encoding:?} }}]"
+    ))
 }
 
 fn show_tracker(tracker: &TrackerStatus) -> Result<()> {
@@ -270,6 +311,7 @@ fn show(status: &StatusAnswer) -> Result<()> {
                 source.skipped.iter().map(|(reason, number)| format!("{number} {reason}")).collect();
             line(format!("  skipped: {}", skipped.join(", ")))?;
         }
+        show_unsure(&source.unsure)?;
         if let Some(tracker) = &source.tracker {
             show_tracker(tracker)?;
         }

@@ -291,8 +291,8 @@ impl Memo for StoreMemo {
     }
 
     fn put_cleaned(&self, id: DocumentId, cleaned: &Cleaned, text: Option<&str>, keep: Keep) {
-        if let (Cleaned::Text { text: hash, .. }, Some(text)) = (cleaned, text) {
-            self.put_texts(std::iter::once((*hash, Arc::from(text))), keep);
+        if let (Some(hash), Some(text)) = (cleaned.text(), text) {
+            self.put_texts(std::iter::once((hash, Arc::from(text))), keep);
         }
         if self.cleaned(id).is_none() {
             let mut results = self.write();
@@ -397,6 +397,9 @@ impl Shared {
         Ok(Some(match packed {
             PackedCleaned::Text { text, bytes } => {
                 Cleaned::Text { text: TextHashes::new(tables.texts.hashes).get(&txn, text)?, bytes }
+            }
+            PackedCleaned::Converted { text, bytes, from } => {
+                Cleaned::Converted { text: TextHashes::new(tables.texts.hashes).get(&txn, text)?, bytes, from }
             }
             PackedCleaned::Skipped(reason) => Cleaned::Skipped(reason),
             PackedCleaned::Fault(error) => Cleaned::Fault(error),

@@ -333,7 +333,10 @@ fn card_and_text(key: &VectorKey) -> [u8; 32] {
 /// Returns the number of the text that a row of `cleaned` names, if it names one.
 fn text_of(tables: &Tables, bytes: &[u8]) -> Result<Option<u32>, StoreError> {
     let cleaned = decode::<PackedCleaned>(bytes).map_err(|source| tables.cleaned.damaged(source))?;
-    Ok(if let PackedCleaned::Text { text, .. } = cleaned { Some(text) } else { None })
+    Ok(match cleaned {
+        PackedCleaned::Text { text, .. } | PackedCleaned::Converted { text, .. } => Some(text),
+        PackedCleaned::Skipped(_) | PackedCleaned::Fault(_) => None,
+    })
 }
 
 /// Adds the numbers of the heads and texts that a chunk list names.

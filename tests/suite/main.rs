@@ -10,6 +10,7 @@ mod commands;
 mod crashes;
 mod directory;
 mod disk;
+mod encodings;
 mod explained;
 mod filters;
 mod graph;

@@ -115,9 +115,13 @@ fn held(program: &Program) -> Vec<Value> {
             version.as_object_mut().unwrap().remove(of_the_log);
         }
     }
+    versions.sort_by_key(|version| version["time"].as_str().unwrap().to_owned());
     let commits: Vec<String> = versions.iter().map(|version| version["commit"].as_str().unwrap().to_owned()).collect();
     for commit in &commits {
-        versions.extend(program.json(&["dump", "--at", commit, "--json"]));
+        let mut entries = program.json(&["dump", "--at", commit, "--json"]);
+        // Known along versions of one set of rules.
+        entries.iter_mut().for_each(|entry| drop(entry.as_object_mut().unwrap().remove("introduced_in")));
+        versions.extend(entries);
     }
     versions
 }
@@ -213,10 +217,13 @@ fn what_store_format_2_wrote_is_brought_to_this_one_by_the_next_tracker_and_hold
 fn a_store_of_another_analyzer_is_not_touched_while_somebody_reads_it() {
     let (repository, program) = (repository(), Program::new());
     unpack(&std::fs::read(fixture(3)).unwrap(), &program.store());
-    let before = pack(&program.store());
+    let indexed = || {
+        ["lexical/meta.json", "versions/versions.log"].map(|file| std::fs::read(program.store().join(file)).unwrap())
+    };
+    let before = indexed();
     let lease = Lease::take(&Layout::new(program.store())).unwrap();
     program.refuses(&["track", repository.name(), "--once"], &["cannot index", "another process reads it"]);
-    assert!(pack(&program.store()) == before, "a refused tracker writes nothing");
+    assert!(indexed() == before, "a refused tracker indexes and counts nothing");
     drop(lease);
     track(&program, &repository);
     assert_eq!(program.run(&["snapshots", "verify"]).status, Some(0));
@@ -241,7 +248,7 @@ fn a_store_of_format_2_may_be_killed_or_find_the_disk_full_while_it_is_brought_t
 #[test]
 fn a_store_may_be_killed_or_find_the_disk_full_while_its_texts_are_indexed_again() {
     // The log says its format in its ninth byte, and names the newest once tokens were counted again.
-    may_be_disturbed(3, 80, &|store| std::fs::read(store.join("versions/versions.log")).unwrap()[8] == 3);
+    may_be_disturbed(3, 80, &|store| std::fs::read(store.join("versions/versions.log")).unwrap()[8] == 4);
 }
 
 /// Disturbs the tracker that opens a fixture at some of its first so many writes: the next one makes of it what it should be.
@@ -288,7 +295,7 @@ fn may_be_disturbed(format: u32, writes: usize, is_behind: &dyn Fn(&Path) -> boo
 #[test]
 fn a_store_opens_where_address_space_is_limited() {
     let program = Program::new();
-    unpack(&std::fs::read(fixture(STORE_FORMAT)).unwrap(), &program.store());
+    track(&program, &repository());
     // In KiB: less than the database maps where it may, and more than the least it asks for.
     let limited = format!("ulimit -v {}; exec {} status --data .tidemill", 48 << 20, env!("CARGO_BIN_EXE_tidemill"));
     let output = Command::new("sh").args(["-c", &limited]).current_dir(program.folder()).output().unwrap();

@@ -17,6 +17,8 @@
 //! Hashes, keys, UUIDs and lists of them stay: people search for them. What the sizes are chosen by: no identifier, path or
 //! checksum reaches 256 bytes (the analyzer takes none of that length apart either).
 
+mod tables;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -27,10 +29,6 @@ const WRAPPED_LINE: usize = 40;
 /// So many lines make a run, with at least [`WRAPPED_BYTES`] together.
 const WRAPPED_LINES: usize = 4;
 const WRAPPED_BYTES: usize = 512;
-/// A table of numbers of fewer bytes stays.
-const LONG_TABLE: usize = 8 << 10;
-/// Of a longer one, what stays in front: it shows what the numbers are.
-const TABLE_HEAD: usize = 1 << 10;
 
 /// A run that was left out.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -123,8 +121,8 @@ fn mark(kind: Kind, bytes: usize) -> String {
 fn runs(text: &str) -> Vec<(Range<usize>, Kind)> {
     let mut found = unbroken(text);
     found.extend(wrapped(text));
-    found.extend(tables(text));
-    found.extend(dumps(text));
+    found.extend(tables::numbers(text));
+    found.extend(tables::dumps(text));
     found.sort_by_key(|(run, _)| (run.start, std::cmp::Reverse(run.end)));
     let mut end = 0;
     found.retain(|(run, _)| {
@@ -334,119 +332,6 @@ fn take_lines(text: &str, lines: &mut Vec<Range<usize>>, found: &mut Vec<(Range<
 /// Says whether lines are a list of checksums and no picture: hexadecimal digits, as many a line as a checksum has.
 fn is_list(digits: &[u8], width: usize) -> bool {
     matches!(width, 40 | 56 | 64 | 96 | 128) && digits.iter().all(u8::is_ascii_hexdigit)
-}
-
-/// Finds numbers without a word between them.
-fn tables(text: &str) -> Vec<(Range<usize>, Kind)> {
-    let bytes = text.as_bytes();
-    let mut found = Vec::new();
-    if bytes.len() < LONG_TABLE {
-        return found;
-    }
-    let (mut start, mut at) = (0, 0);
-    while at <= bytes.len() {
-        let word = next_word(bytes, at);
-        if word.start - start >= LONG_TABLE
-            && let Some(run) = table(text, start..word.start)
-        {
-            found.push((run, Kind::Numbers));
-        }
-        if word.is_empty() {
-            break;
-        }
-        (start, at) = (word.end, word.end);
-    }
-    found
-}
-
-/// Returns where the next token that is no number stands, or the empty range at the end.
-fn next_word(bytes: &[u8], from: usize) -> Range<usize> {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.' || byte >= 0x80;
-    let mut at = from;
-    while at < bytes.len() {
-        if !is_part(bytes[at]) {
-            at += 1;
-            continue;
-        }
-        let start = at;
-        while at < bytes.len() && is_part(bytes[at]) {
-            at += 1;
-        }
-        if !is_number(&bytes[start..at]) {
-            return start..at;
-        }
-    }
-    bytes.len()..bytes.len()
-}
-
-/// Says whether a token is a number (`12`, `.5e`, `0x4f`, `1.5f32`), or one or two letters that say what numbers are.
-///
-/// Long hexadecimal digits are a name: a checksum, or an id.
-fn is_number(token: &[u8]) -> bool {
-    let digits = token.iter().filter(|byte| byte.is_ascii_digit()).count();
-    let letters = token.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
-    let others = token.iter().filter(|byte| **byte >= 0x80).count();
-    if others > 0 || letters > 2 && digits == 0 {
-        return false;
-    }
-    let is_hexadecimal =
-        token.strip_prefix(b"0x").unwrap_or(token).iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'.');
-    letters <= 3 && (digits > 0 || letters <= 2) || (is_hexadecimal && token.len() <= 18 && digits > 0)
-}
-
-/// Returns what is left out of a run without words: not where it begins, and not if it is hardly any numbers.
-fn table(text: &str, run: Range<usize>) -> Option<Range<usize>> {
-    let bytes = &text.as_bytes()[run.clone()];
-    let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
-    if digits * 4 < bytes.len() {
-        return None;
-    }
-    behind_the_head(bytes, run.start)
-}
-
-/// Returns what is left out of a long run: not its first KiB.
-fn behind_the_head(bytes: &[u8], place: usize) -> Option<Range<usize>> {
-    // From the end of a line or of a number to the end of another, so that no number is cut in two.
-    let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b';');
-    let behind = |from: usize| {
-        let rest = &bytes[from..];
-        let line = rest.iter().take(TABLE_HEAD).position(|byte| *byte == b'\n');
-        line.or_else(|| rest.iter().position(is_end)).map(|at| from + at + 1)
-    };
-    let start = behind(TABLE_HEAD)?;
-    let last_line = bytes.iter().rposition(|byte| *byte == b'\n').filter(|last| bytes.len() - last < TABLE_HEAD);
-    let end = last_line.or_else(|| bytes.iter().rposition(is_end))?;
-    (end > start).then_some(place + start..place + end)
-}
-
-/// Finds hexadecimal dumps, whose last column may look like words.
-fn dumps(text: &str) -> Vec<(Range<usize>, Kind)> {
-    let mut found = Vec::new();
-    if text.len() < LONG_TABLE {
-        return found;
-    }
-    let (mut start, mut at) = (0, 0);
-    for line in text.split_inclusive('\n').chain([""]) {
-        if !is_dumped(line) {
-            if at - start >= LONG_TABLE {
-                found.extend(behind_the_head(&text.as_bytes()[start..at], start).map(|run| (run, Kind::Hexadecimal)));
-            }
-            start = at + line.len();
-        }
-        at += line.len();
-    }
-    found
-}
-
-/// Says whether a line is one of a hexadecimal dump: an address, and at least six groups of digits.
-fn is_dumped(line: &str) -> bool {
-    let is_group = |word: &str| matches!(word.len(), 2 | 4 | 8) && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let mut words = line.split_ascii_whitespace();
-    let is_address = words.next().is_some_and(|word| {
-        let address = word.strip_suffix(':').unwrap_or(word);
-        (4..=16).contains(&address.len()) && address.bytes().all(|byte| byte.is_ascii_hexdigit())
-    });
-    is_address && words.take_while(|word| is_group(word)).nth(5).is_some()
 }
 
 #[cfg(test)]

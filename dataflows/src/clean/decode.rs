@@ -13,12 +13,15 @@
 //! 5. What the detector of Firefox guesses, unless the result is mostly control characters; where that is Korean and the
 //!    bytes are Chinese all the same, Chinese.
 
-use crate::data::SkipReason;
+use crate::data::{Conversion, Evidence, SkipReason};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{EUC_KR, Encoding, GBK, UTF_16BE, UTF_16LE};
 
 /// How far git looks for a NUL.
 const BINARY_WINDOW: usize = 8_000;
+
+/// So many bytes beyond ASCII are enough for the detector: some 32 Chinese characters, or accents of a page.
+const ENOUGH_TO_GUESS: usize = 64;
 
 /// Byte order of a wide encoding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,16 +39,26 @@ impl Order {
     }
 }
 
+/// A text, and what its bytes were where they were not UTF-8.
+type Decoded = (String, Option<Conversion>);
+
+fn from(encoding: &str, by: Evidence) -> Option<Conversion> {
+    Some(Conversion { encoding: encoding.to_ascii_lowercase(), by })
+}
+
 /// Returns the text that `bytes` encode.
-pub(super) fn decode(bytes: &[u8], charset: Option<&'static Encoding>) -> Result<String, SkipReason> {
-    let text = match bytes {
-        [0xFF, 0xFE, 0, 0, rest @ ..] => utf32(rest, Order::Little).map_or_else(|| utf16(&bytes[2..], UTF_16LE), Ok)?,
-        [0, 0, 0xFE, 0xFF, rest @ ..] => utf32(rest, Order::Big).ok_or(SkipReason::Binary)?,
-        [0xFF, 0xFE, rest @ ..] => utf16(rest, UTF_16LE)?,
-        [0xFE, 0xFF, rest @ ..] => utf16(rest, UTF_16BE)?,
+pub(super) fn decode(bytes: &[u8], charset: Option<&'static Encoding>) -> Result<Decoded, SkipReason> {
+    let marked = |(text, encoding): (String, &str)| (text, from(encoding, Evidence::Mark));
+    let (text, from) = match bytes {
+        [0xFF, 0xFE, 0, 0, rest @ ..] => {
+            marked(utf32(rest, Order::Little).map_or_else(|| utf16(&bytes[2..], UTF_16LE), Ok)?)
+        }
+        [0, 0, 0xFE, 0xFF, rest @ ..] => marked(utf32(rest, Order::Big).ok_or(SkipReason::Binary)?),
+        [0xFF, 0xFE, rest @ ..] => marked(utf16(rest, UTF_16LE)?),
+        [0xFE, 0xFF, rest @ ..] => marked(utf16(rest, UTF_16BE)?),
         [0xEF, 0xBB, 0xBF, rest @ ..] => narrow(rest)?,
-        _ => match charset.and_then(|charset| as_told(bytes, charset)) {
-            Some(text) => text,
+        _ => match charset.and_then(|charset| Some((as_told(bytes, charset)?, charset.name()))) {
+            Some((text, name)) => (text, from(name, Evidence::Rule)),
             None => narrow(bytes)?,
         },
     };
@@ -54,7 +67,7 @@ pub(super) fn decode(bytes: &[u8], charset: Option<&'static Encoding>) -> Result
         return Err(SkipReason::Binary);
     }
     // Behind the window a NUL does not make a content binary, but nothing downstream wants one.
-    Ok(if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text })
+    Ok((if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text }, from))
 }
 
 /// Decodes bytes as a rule says, unless one in ten of the characters beyond ASCII, or more, is none there.
@@ -72,22 +85,28 @@ fn as_told(bytes: &[u8], charset: &'static Encoding) -> Option<String> {
 }
 
 /// Decodes bytes without a wide byte order mark.
-fn narrow(bytes: &[u8]) -> Result<String, SkipReason> {
+fn narrow(bytes: &[u8]) -> Result<Decoded, SkipReason> {
     if bytes[..bytes.len().min(BINARY_WINDOW)].contains(&0) {
-        return wide_without_mark(bytes).ok_or(SkipReason::Binary);
+        let (text, encoding) = wide_without_mark(bytes).ok_or(SkipReason::Binary)?;
+        return Ok((text, from(encoding, Evidence::Nulls)));
     }
     if let Ok(text) = std::str::from_utf8(bytes) {
-        return Ok(text.to_owned());
+        return Ok((text.to_owned(), None));
     }
     if is_nearly_utf8(bytes) {
-        return Ok(String::from_utf8_lossy(bytes).into_owned());
+        return Ok((String::from_utf8_lossy(bytes).into_owned(), None));
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes, true);
     let guessed = detector.guess(None, Utf8Detection::Deny);
     let encoding = if guessed == EUC_KR && is_chinese(bytes) { GBK } else { guessed };
     let (text, _) = encoding.decode_without_bom_handling(bytes);
-    if is_mostly_control(&text) { Err(SkipReason::Undecodable) } else { Ok(text.into_owned()) }
+    if is_mostly_control(&text) {
+        return Err(SkipReason::Undecodable);
+    }
+    let beyond = bytes.iter().filter(|byte| !byte.is_ascii()).count();
+    let by = if beyond < ENOUGH_TO_GUESS { Evidence::Unsure } else { Evidence::Guess };
+    Ok((text.into_owned(), from(encoding.name(), by)))
 }
 
 /// Says whether text that may be Korean is Chinese: both encode a character in two bytes of one range.
@@ -134,12 +153,12 @@ fn is_no_text(character: char) -> bool {
     (character.is_control() && !layout) || character == '\u{FFFD}'
 }
 
-fn utf16(bytes: &[u8], encoding: &'static Encoding) -> Result<String, SkipReason> {
+fn utf16(bytes: &[u8], encoding: &'static Encoding) -> Result<(String, &'static str), SkipReason> {
     let (text, _) = encoding.decode_without_bom_handling(bytes);
-    if is_mostly_control(&text) { Err(SkipReason::Binary) } else { Ok(text.into_owned()) }
+    if is_mostly_control(&text) { Err(SkipReason::Binary) } else { Ok((text.into_owned(), encoding.name())) }
 }
 
-fn utf32(bytes: &[u8], order: Order) -> Option<String> {
+fn utf32(bytes: &[u8], order: Order) -> Option<(String, &'static str)> {
     if !bytes.len().is_multiple_of(4) {
         return None;
     }
@@ -152,18 +171,18 @@ fn utf32(bytes: &[u8], order: Order) -> Option<String> {
         };
         text.push(char::from_u32(code)?);
     }
-    Some(text)
+    Some((text, "utf-32"))
 }
 
 /// Returns the text of UTF-16 or UTF-32 without a byte order mark, if the NULs lie as those encodings place them.
-fn wide_without_mark(bytes: &[u8]) -> Option<String> {
+fn wide_without_mark(bytes: &[u8]) -> Option<(String, &'static str)> {
     for order in [Order::Little, Order::Big] {
         // Half of all numbers of three bytes are characters of rare planes; no text consists of those.
         let is_common = |text: &str| {
             let rare = text.chars().take(BINARY_WINDOW).filter(|character| u32::from(*character) > 0xFFFF).count();
             rare * 4 <= text.chars().take(BINARY_WINDOW).count()
         };
-        if let Some(text) = utf32(bytes, order).filter(|text| is_plausible(text) && is_common(text)) {
+        if let Some(text) = utf32(bytes, order).filter(|(text, _)| is_plausible(text) && is_common(text)) {
             return Some(text);
         }
     }
@@ -187,7 +206,7 @@ fn wide_without_mark(bytes: &[u8]) -> Option<String> {
         return None;
     }
     let text = encoding.decode_without_bom_handling_and_without_replacement(bytes)?;
-    is_plausible(&text).then(|| text.into_owned())
+    is_plausible(&text).then(|| (text.into_owned(), encoding.name()))
 }
 
 /// Says whether a UTF-16 unit is ASCII, or punctuation of Chinese and Japanese: what any text has some of.
@@ -206,7 +225,28 @@ mod tests {
     use super::*;
 
     fn guessed(bytes: &[u8]) -> Result<String, SkipReason> {
-        decode(bytes, None)
+        decode(bytes, None).map(|(text, _)| text)
+    }
+
+    fn told(bytes: &[u8], charset: &'static Encoding) -> Result<String, SkipReason> {
+        decode(bytes, Some(charset)).map(|(text, _)| text)
+    }
+
+    #[test]
+    fn what_was_converted_says_from_which_encoding_and_how_sure_that_is() {
+        let by = |bytes: &[u8], charset| {
+            let (_, from) = decode(bytes, charset).expect("it is text");
+            from.map(|from| (from.encoding, from.by))
+        };
+        let named = |encoding: &str, by| Some((encoding.to_owned(), by));
+        let chinese = GBK.encode(&"着色器编译失败。".repeat(5)).0.into_owned();
+        assert_eq!(by("größer".as_bytes(), None), None);
+        assert_eq!(by("\u{FEFF}größer".as_bytes(), None), None);
+        assert_eq!(by(&chinese, None), named("gbk", Evidence::Guess));
+        assert_eq!(by(&chinese[..8], None), named("gbk", Evidence::Unsure));
+        assert_eq!(by(&chinese[..8], Some(GBK)), named("gbk", Evidence::Rule));
+        assert_eq!(by(&wide("\u{FEFF}a", Order::Big, 2), None), named("utf-16be", Evidence::Mark));
+        assert_eq!(by(&wide("one line\n", Order::Little, 4), None), named("utf-32", Evidence::Nulls));
     }
 
     fn wide(text: &str, order: Order, width: usize) -> Vec<u8> {
@@ -268,15 +308,15 @@ mod tests {
     fn what_the_rule_says_comes_before_every_guess_but_not_before_a_mark() {
         let text = "着色";
         let (bytes, _, _) = GBK.encode(text);
-        assert_eq!(decode(&bytes, Some(GBK)).as_deref(), Ok(text));
+        assert_eq!(told(&bytes, GBK).as_deref(), Ok(text));
         let (cyrillic, _, _) = encoding_rs::KOI8_R.encode("Привет");
-        assert_eq!(decode(&cyrillic, Some(encoding_rs::KOI8_R)).as_deref(), Ok("Привет"));
-        assert_eq!(decode(&wide("ключ", Order::Little, 2), Some(UTF_16LE)).as_deref(), Ok("ключ"));
-        assert_eq!(decode("\u{FEFF}Größe".as_bytes(), Some(GBK)).as_deref(), Ok("Größe"), "a mark is believed");
+        assert_eq!(told(&cyrillic, encoding_rs::KOI8_R).as_deref(), Ok("Привет"));
+        assert_eq!(told(&wide("ключ", Order::Little, 2), UTF_16LE).as_deref(), Ok("ключ"));
+        assert_eq!(told("\u{FEFF}Größe".as_bytes(), GBK).as_deref(), Ok("Größe"), "a mark is believed");
         let slip = [&GBK.encode(&"着色器编译失败。".repeat(4)).0[..], b"\xFF\n"].concat();
-        assert!(decode(&slip, Some(GBK)).is_ok_and(|text| text.starts_with("着色器")), "a slip changes nothing");
-        assert_eq!(decode("größer".as_bytes(), Some(encoding_rs::ISO_2022_JP)).as_deref(), Ok("größer"), "it is none");
-        assert_eq!(decode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", Some(GBK)), Err(SkipReason::Binary));
+        assert!(told(&slip, GBK).is_ok_and(|text| text.starts_with("着色器")), "a slip changes nothing");
+        assert_eq!(told("größer".as_bytes(), encoding_rs::ISO_2022_JP).as_deref(), Ok("größer"), "it is none");
+        assert_eq!(told(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", GBK), Err(SkipReason::Binary));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 mod decode;
 mod plain;
 
-use crate::data::SkipReason;
+use crate::data::{Conversion, SkipReason};
 use crate::rules::Rule;
 
 /// Returns the cleaned text of a content.
@@ -27,11 +27,20 @@ use crate::rules::Rule;
 /// assert_eq!(clean(rule, b"\x7fELF\x02\x01\x01\x00"), Err(SkipReason::Binary));
 /// ```
 pub fn clean(rule: &Rule, bytes: &[u8]) -> Result<String, SkipReason> {
+    convert(rule, bytes).map(|(text, _)| text)
+}
+
+/// Returns the cleaned text of a content as [`clean`] does, and which encoding it had where that is not UTF-8.
+///
+/// # Errors
+///
+/// As [`clean`].
+pub fn convert(rule: &Rule, bytes: &[u8]) -> Result<(String, Option<Conversion>), SkipReason> {
     if rule.excluded() {
         return Err(SkipReason::Excluded);
     }
     if bytes.len() as u64 > rule.max_bytes() {
         return Err(SkipReason::TooLarge);
     }
-    decode::decode(bytes, rule.charset()).map(plain::clean)
+    decode::decode(bytes, rule.charset()).map(|(text, from)| (plain::clean(text), from))
 }

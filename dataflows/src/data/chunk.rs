@@ -22,6 +22,65 @@ pub enum Cleaned {
     Skipped(SkipReason),
     /// Cleaning went wrong; the sentence says what and why.
     Fault(String),
+    /// As [`Self::Text`], of a content whose bytes were not UTF-8.
+    Converted {
+        /// Names the cleaned text in the content-addressed store.
+        text: TextHash,
+        /// Bytes of the cleaned text.
+        bytes: u64,
+        /// What the bytes were.
+        from: Conversion,
+    },
+}
+
+impl Cleaned {
+    /// Returns the hash of the cleaned text, if the content is a document.
+    #[must_use]
+    pub const fn text(&self) -> Option<TextHash> {
+        match self {
+            Self::Text { text, .. } | Self::Converted { text, .. } => Some(*text),
+            Self::Skipped(_) | Self::Fault(_) => None,
+        }
+    }
+}
+
+/// Which encoding a content had, and what says so.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Conversion {
+    /// The encoding, by its name in the Encoding Standard, in lower case.
+    pub encoding: String,
+    /// What says so.
+    pub by: Evidence,
+}
+
+/// What says which encoding a content has.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Evidence {
+    /// A byte order mark.
+    Mark,
+    /// The rule.
+    Rule,
+    /// Where its NULs lie.
+    Nulls,
+    /// The detector, from many characters beyond ASCII.
+    Guess,
+    /// The detector, from few characters beyond ASCII: it may be wrong.
+    Unsure,
+}
+
+impl Evidence {
+    /// Returns what `explain` says of it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Mark => "its byte order mark says so",
+            Self::Rule => "the rule says so",
+            Self::Nulls => "its NULs lie so",
+            Self::Guess => "guessed from its characters",
+            Self::Unsure => "guessed from few characters, and may be wrong",
+        }
+    }
 }
 
 /// Why a file is not a document.

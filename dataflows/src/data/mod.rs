@@ -10,7 +10,7 @@ mod file;
 mod hash;
 mod path;
 
-pub use chunk::{Chunk, ChunkKind, Cleaned, Lines, NoSyntax, SkipReason};
+pub use chunk::{Chunk, ChunkKind, Cleaned, Conversion, Evidence, Lines, NoSyntax, SkipReason};
 pub use document::{Document, Outcome, StageName};
 pub use entry::{Card, EmbedId, Entry, PlacedEntry, place};
 pub use file::{Epoch, File, FileChange, FileMode, FileState, View};

@@ -6,7 +6,7 @@
 //! look at its content), or `texts`.
 
 use super::Parts;
-use crate::clean::clean as clean_bytes;
+use crate::clean::convert;
 use crate::code::is_manifest;
 use crate::data::{
     ChunkingId, Cleaned, ContentId, Document, DocumentId, DocumentPath, File, FileMode, Outcome, SkipReason, StageName,
@@ -90,17 +90,17 @@ pub(super) fn clean<'s>(files: VecCollection<'s, Time, Candidate>, parts: &Parts
         (*view, path.clone(), *content, *rule, cleaned.clone())
     });
     let rules = parts.rules.clone();
-    let texts = files.clone().flat_map(move |(view, path, content, rule, cleaned)| match cleaned {
-        Cleaned::Text { text, .. } => Some((rules.rule(rule).chunking_id(text), (view, path, content, rule, text))),
-        Cleaned::Skipped(_) | Cleaned::Fault(_) => None,
+    let texts = files.clone().flat_map(move |(view, path, content, rule, cleaned)| {
+        let text = cleaned.text()?;
+        Some((rules.rule(rule).chunking_id(text), (view, path, content, rule, text)))
     });
-    let manifests = files.clone().flat_map(|(view, path, _, _, cleaned)| match cleaned {
-        Cleaned::Text { text, .. } if is_manifest(&path) => Some((view, path, text)),
-        _ => None,
+    let manifests = files.clone().flat_map(|(view, path, _, _, cleaned)| {
+        let text = cleaned.text().filter(|_| is_manifest(&path))?;
+        Some((view, path, text))
     });
     let others = files.flat_map(|(view, path, content, _, cleaned)| {
         let outcome = match cleaned {
-            Cleaned::Text { .. } => return None,
+            Cleaned::Text { .. } | Cleaned::Converted { .. } => return None,
             Cleaned::Skipped(reason) => Outcome::Skipped(reason),
             Cleaned::Fault(error) => Outcome::Fault { stage: StageName::Clean, error },
         };
@@ -151,9 +151,13 @@ impl Task<(DocumentId, ContentId, RuleId)> for CleanTask {
         for &(id, content, rule) in inputs {
             let rule = self.rules.rule(rule);
             match self.contents.read(content, rule.max_bytes()) {
-                Ok(Content::Bytes(bytes)) => match clean_bytes(rule, &bytes) {
-                    Ok(text) => {
-                        let cleaned = Cleaned::Text { text: TextHash::of(&text), bytes: text.len() as u64 };
+                Ok(Content::Bytes(bytes)) => match convert(rule, &bytes) {
+                    Ok((text, from)) => {
+                        let (hash, bytes) = (TextHash::of(&text), text.len() as u64);
+                        let cleaned = match from {
+                            None => Cleaned::Text { text: hash, bytes },
+                            Some(from) => Cleaned::Converted { text: hash, bytes, from },
+                        };
                         self.memo.put_cleaned(id, &cleaned, Some(&text), Keep::Durable);
                     }
                     Err(reason) => self.memo.put_cleaned(id, &Cleaned::Skipped(reason), None, Keep::Durable),

@@ -172,9 +172,7 @@ impl SnapshotCopy {
             Ok(())
         })?;
         for (_, cleaned) in &self.cleaned {
-            if let Cleaned::Text { text, .. } = cleaned
-                && !others.contains(text)
-            {
+            if cleaned.text().is_some_and(|text| !others.contains(&text)) {
                 return Err(CopyError::damaged(path, "it lacks a cleaned text"));
             }
         }

@@ -138,11 +138,11 @@ impl Writer {
         self.documents.write(&encode(document))?;
         let Document { path, content, outcome } = document;
         let id = rules.rule(rules.for_path(path)).document_id(*content);
-        if let Some(cleaned @ (Cleaned::Text { .. } | Cleaned::Skipped(_))) = memo.cleaned(id)
+        if let Some(cleaned) = memo.cleaned(id).filter(|cleaned| !matches!(cleaned, Cleaned::Fault(_)))
             && self.known.insert(id.to_bytes())
         {
             self.cleaned.write(&encode(&(id, &cleaned)))?;
-            if let Cleaned::Text { text, .. } = cleaned {
+            if let Some(text) = cleaned.text() {
                 self.text(reader, text, path)?;
             }
         }

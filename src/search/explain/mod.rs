@@ -13,7 +13,7 @@ pub use paths::Taken;
 use super::{IntroducedIn, SearchError, Searcher, Selected, document_of, introduced, placed_entries};
 use crate::store::{SourceKind, SourceRecord};
 use absent::Around;
-use dataflows::data::{Card, Document, DocumentPath, Lines, NoSyntax, Outcome};
+use dataflows::data::{Card, Cleaned, Document, DocumentPath, Lines, NoSyntax, Outcome};
 use dataflows::memo::{Embedded, Memo};
 use dataflows::rules::Rules;
 use paths::candidates;
@@ -41,6 +41,8 @@ pub struct Explanation {
     pub rule: [String; 3],
     /// Why the text was cut without its syntax, where its rule asks for it.
     pub without_syntax: Option<NoSyntax>,
+    /// The encoding of the document's bytes, and what says so.
+    pub encoding: Option<(String, &'static str)>,
     /// Its chunks, in the order in which they stand.
     pub chunks: Vec<ExplainedChunk>,
 }
@@ -112,6 +114,8 @@ pub fn explain(
         None => on_disk(&candidates, root.as_deref()).unwrap_or(first).clone(),
     };
     let rule = rules.rule(rules.for_path(&path));
+    let cleaned = found.as_ref().and_then(|(_, document)| reader.memo().cleaned(rule.document_id(document.content)));
+    let encoding = cleaned.and_then(encoding);
     let rule = [rule.name(), rule.cleaner(), rule.chunker()].map(str::to_owned);
     let document = found.map(|(_, document)| document);
     let chunks =
@@ -120,7 +124,27 @@ pub fn explain(
         Outcome::Indexed { chunking, .. } => reader.memo().chunks(*chunking)?.no_syntax(),
         _ => None,
     });
-    Ok(Some(Explanation { at: selected.clone(), path, taken, document, reason, near, rule, without_syntax, chunks }))
+    Ok(Some(Explanation {
+        at: selected.clone(),
+        path,
+        taken,
+        document,
+        reason,
+        near,
+        rule,
+        without_syntax,
+        encoding,
+        chunks,
+    }))
+}
+
+/// Returns the encoding of what was cleaned, and what says so.
+fn encoding(cleaned: Cleaned) -> Option<(String, &'static str)> {
+    match cleaned {
+        Cleaned::Text { .. } => Some(("utf-8".to_owned(), "its bytes are that")),
+        Cleaned::Converted { from, .. } => Some((from.encoding, from.by.as_str())),
+        Cleaned::Skipped(_) | Cleaned::Fault(_) => None,
+    }
 }
 
 /// Returns the folder that a source's paths count from, if it has one.

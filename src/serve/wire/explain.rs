@@ -33,6 +33,10 @@ pub struct ExplanationLine {
     pub rule: String,
     /// What cleans it.
     pub cleaner: String,
+    /// The encoding of its bytes.
+    pub encoding: Option<String>,
+    /// What says so.
+    pub encoding_because: Option<&'static str>,
     /// What cuts it.
     pub chunker: String,
     /// Why code was cut without its syntax, if it was.
@@ -62,7 +66,8 @@ impl From<Explanation> for ExplanationLine {
     fn from(explanation: Explanation) -> Self {
         let (outcome, reason) = explanation.outcome();
         let Explanation { at, path, taken, document, near, rule: [rule, cleaner, chunker], .. } = explanation;
-        let Explanation { without_syntax, chunks, .. } = explanation;
+        let Explanation { without_syntax, encoding, chunks, .. } = explanation;
+        let (encoding, encoding_because) = encoding.unzip();
         let module = match document.as_ref().map(|document| &document.outcome) {
             Some(Outcome::Indexed { module, .. }) => non_empty(module),
             _ => None,
@@ -79,6 +84,8 @@ impl From<Explanation> for ExplanationLine {
             near: near.iter().map(WirePath::from).collect(),
             rule,
             cleaner,
+            encoding,
+            encoding_because,
             chunker,
             without_syntax: without_syntax.map(|why| why.to_string()),
             module,

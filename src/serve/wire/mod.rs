@@ -21,7 +21,7 @@ pub use snapshots::{
 };
 pub use store::{
     CollectedStatus, DumpLine, FaultStatus, FetchStatus, LeftOutStatus, RunningStatus, SourceStatus, StatusAnswer,
-    TrackerStatus, TroubleStatus, UnreadableStatus, ViewStatus, WatchStatus,
+    TrackerStatus, TroubleStatus, UnreadableStatus, UnsureFile, UnsureStatus, ViewStatus, WatchStatus,
 };
 pub use track::{EpochLine, Summary, SummaryLine, WorkCounts};
 pub use verify::{FindingLine, VerifySummary, VerifySummaryLine};

@@ -94,11 +94,34 @@ pub struct SourceStatus {
     pub documents: u64,
     /// Files that are no documents, by reason.
     pub skipped: BTreeMap<&'static str, u64>,
+    /// Documents whose encoding was guessed from few characters.
+    pub unsure: UnsureStatus,
     /// What went wrong with which document.
     pub faults: Vec<FaultStatus>,
     /// How the tracker that runs, or ran last, is doing with it.
     #[serde(flatten)]
     pub tracker: Option<TrackerStatus>,
+}
+
+/// Documents whose encoding may be another than was guessed.
+#[derive(Debug, Default, Serialize)]
+pub struct UnsureStatus {
+    /// How many there are.
+    pub count: u64,
+    /// The first of them, by path.
+    pub first: Vec<UnsureFile>,
+}
+
+/// A document whose encoding may be another than was guessed.
+#[derive(Debug, Serialize)]
+pub struct UnsureFile {
+    /// Where it stands.
+    #[serde(flatten)]
+    pub path: WirePath,
+    /// What was guessed.
+    pub encoding: String,
+    /// The rule that the document is under.
+    pub rule: String,
 }
 
 /// How a tracker is doing with a source.

@@ -45,9 +45,11 @@ impl Shared {
         for (id, cleaned) in sorted(&generation.cleaned, DocumentId::to_bytes) {
             let packed = match cleaned {
                 Cleaned::Text { text, bytes } => {
-                    let known = texts.get(text).copied();
-                    let number = known.map_or_else(|| tables.texts.number(txn, *text), |number| Ok(Some(number)))?;
-                    PackedCleaned::Text { text: number.ok_or_else(|| tables.texts.rows.lost(text))?, bytes: *bytes }
+                    PackedCleaned::Text { text: number_of(tables, &texts, *text, txn)?, bytes: *bytes }
+                }
+                Cleaned::Converted { text, bytes, from } => {
+                    let text = number_of(tables, &texts, *text, txn)?;
+                    PackedCleaned::Converted { text, bytes: *bytes, from: from.clone() }
                 }
                 Cleaned::Skipped(reason) => PackedCleaned::Skipped(*reason),
                 Cleaned::Fault(error) => PackedCleaned::Fault(error.clone()),
@@ -91,6 +93,18 @@ impl Shared {
         };
         Some((vector_key(self.model, *id), components))
     }
+}
+
+/// Returns the number of a text that this generation names, or that is stored.
+fn number_of(
+    tables: &Tables,
+    named: &FxHashMap<TextHash, u32>,
+    text: TextHash,
+    txn: &mut heed::RwTxn<'_>,
+) -> Result<u32, StoreError> {
+    let known = named.get(&text).copied();
+    let number = known.map_or_else(|| tables.texts.number(txn, text), |number| Ok(Some(number)))?;
+    number.ok_or_else(|| tables.texts.rows.lost(text))
 }
 
 /// Gives numbers to the texts that are new, and returns the number of every text that the lists or this generation name.

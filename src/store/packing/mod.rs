@@ -18,7 +18,7 @@ pub(super) use row::{
     PackedDocument, PackedEntry, PackedOutcome, pack_document, pack_entry, unpack_document, unpack_entry,
 };
 
-use dataflows::data::{Card, Chunk, ChunkKind, Lines, SkipReason, TextHash};
+use dataflows::data::{Card, Chunk, ChunkKind, Conversion, Lines, SkipReason, TextHash};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use zstd::bulk::{Compressor, Decompressor};
@@ -77,6 +77,7 @@ pub(super) enum PackedCleaned {
     Text { text: u32, bytes: u64 },
     Skipped(SkipReason),
     Fault(String),
+    Converted { text: u32, bytes: u64, from: Conversion },
 }
 
 /// What a chunk is called: the part of chunks and cards that does not depend on text or place.
