@@ -99,7 +99,10 @@ fn a_second_source_of_one_name_is_refused_with_both_places_and_the_way_out() {
     desk.refused(&["dir:two/notes"], &["one/notes", "two/notes", "--name"]);
     desk.refused(&["dir:one/notes", "--name", "docs"], &["one/notes", "alpha/docs", "git"]);
     desk.write("tidemill.toml", "[[source]]\npath = \"alpha/docs\"\n[[source]]\npath = \"dir:two/notes\"\n");
-    desk.refused(&[], &["one/notes", "two/notes"]);
+    // Among several sources the others are tracked all the same.
+    let run = desk.program.run(&["track", "--once"]);
+    assert_eq!(run.status, Some(3), "{run:?}");
+    assert!(run.err.contains("one/notes") && run.err.contains("two/notes"), "{run:?}");
     assert!(desk.finds("curlew") && !desk.finds("plover"));
 }
 

@@ -29,7 +29,7 @@ const PRODUCT: [&str; 15] = [
 const DATAFLOWS: [&str; 12] =
     ["data", "embed", "memo", "rules", "clean", "code", "chunk", "work", "stage", "graph", "run", "reference"];
 /// The archive, from names to checks.
-const SNAPSHOTS: [&str; 17] = [
+const SNAPSHOTS: [&str; 18] = [
     "identity",
     "error",
     "ordinal",
@@ -44,6 +44,7 @@ const SNAPSHOTS: [&str; 17] = [
     "lineage",
     "archive",
     "retention",
+    "recount",
     "moves",
     "diff",
     "verify",

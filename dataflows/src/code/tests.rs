@@ -261,7 +261,7 @@ fn containers_are_opened_to_a_depth_and_no_further() {
 #[test]
 fn a_budget_that_is_spent_is_named() {
     let members = "const A: u8 = 1;\n".repeat(60_000);
-    let named = format!("{}{members}", format!("mod {} {{\n", "a".repeat(190)).repeat(5));
+    let named = format!("{}{members}{}", format!("mod {} {{\n", "a".repeat(190)).repeat(5), "}\n".repeat(5));
     let grown = |unit: &str| unit.repeat((1 << 20) / unit.len());
     for (language, text, expected) in [
         ("c", grown("(a)(b)*"), NoSyntax::Steps),

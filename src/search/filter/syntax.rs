@@ -78,7 +78,8 @@ pub(super) fn read(expression: &str) -> Result<Vec<Spelled>, FilterError> {
 
 /// Says that a word behind a value belongs to nothing.
 pub(super) fn stray(expression: &str, word: Word) -> FilterError {
-    FilterError::at(expression, word.start, TERM)
+    let expected = if expression[word.start..word.end].contains(':') { KEYS } else { TERM };
+    FilterError::at(expression, word.start, expected)
 }
 
 /// Whether a word only joins terms.
