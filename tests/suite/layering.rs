@@ -44,10 +44,10 @@ const SNAPSHOTS: [&str; 18] = [
     "lineage",
     "archive",
     "retention",
-    "recount",
     "moves",
     "diff",
     "verify",
+    "recount",
 ];
 /// Modules that must not know each other, though their order would allow it.
 const STRANGERS: [(&str, &str); 2] = [("search", "engine"), ("engine", "cli")];

@@ -89,7 +89,8 @@ fn without_threads_a_search_answers_and_a_tracker_names_the_limit() {
         let store = format!("--data mine/{threads} track dir:docs --once");
         match limited(&store) {
             ended if ended.status == Some(0) => ended_well += 1,
-            ended => ended.refused(&["Resource temporarily unavailable", &format!("may have {threads} processes and threads")]),
+            ended => ended
+                .refused(&["Resource temporarily unavailable", &format!("may have {threads} processes and threads")]),
         }
     }
     assert!(ended_well > 0, "22 threads are enough");

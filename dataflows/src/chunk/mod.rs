@@ -94,10 +94,13 @@ pub fn cut_text(rule: &Rule, text: &str, outliner: &dyn Outliner) -> Result<Cut,
 
 /// Returns the chunks of `text`, whose pieces and solid ranges are in its order.
 fn cut_by(rule: &Rule, text: &str, pieces: Vec<Piece>, solid: Vec<Range<usize>>) -> Vec<TextChunk> {
+    piece::assemble(&Condensed::of(text), pieces, solid, &shape_of(rule))
+}
+
+fn shape_of(rule: &Rule) -> Shape<'_> {
     let style = match rule.cutting() {
         Cutting::Syntax | Cutting::Line => Style::Lines,
         Cutting::Heading | Cutting::Paragraph => Style::Prose,
     };
-    let shape = Shape { kind: rule.kind(), language: rule.language(), style, whole: rule.whole_up_to() };
-    piece::assemble(&Condensed::of(text), pieces, solid, &shape)
+    Shape { kind: rule.kind(), language: rule.language(), style, whole: rule.whole_up_to() }
 }

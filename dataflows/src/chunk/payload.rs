@@ -67,6 +67,12 @@ impl<'a> Condensed<'a> {
         Self { text: Cow::Owned(out), left_out }
     }
 
+    /// Leaves nothing out.
+    #[cfg(test)]
+    pub(super) fn whole(text: &'a str) -> Self {
+        Self { text: Cow::Borrowed(text), left_out: Vec::new() }
+    }
+
     /// Returns the text with its marks.
     pub(super) fn text(&self) -> &str {
         &self.text

@@ -123,24 +123,27 @@ fn one_line_in_four_thousand_changes_two_chunks() {
     assert!(edits > 800 && beyond * 100 <= edits, "{beyond} of {edits} edits move more than two chunks");
 }
 
-fn capitalised(word: &str) -> String {
-    word[..1].to_uppercase() + &word[1..]
-}
-
 #[test]
 fn long_lines_are_cut_by_content_and_find_their_cuts_again() {
     let words = &mut Words(3);
     let prose: String = (0..3_000).map(|_| words.sentence() + " ").collect();
     let minified: String = (0..9_000).map(|_| format!("{}({});", words.word(), words.below(9_999))).collect();
-    let blob: String =
-        (0..20_000).map(|_| format!("{}{:x}", capitalised(words.word()), words.below(1 << 16))).collect();
+    // A run without a border anywhere; as payload it would be left out.
+    let blob: String = (0..12_000).map(|_| format!("{:x}", words.next())).collect();
+    let rules = Rules::built_in();
+    let whole = |path: &str, text: &str| {
+        let rule = rules.rule(rules.for_path(&path.into()));
+        piece::assemble(&Condensed::whole(text), Vec::new(), Vec::new(), &shape_of(rule))
+    };
     for (path, text) in [("a.txt", prose), ("a.js", minified), ("a.bin", blob)] {
-        let before = chunks(path, &text);
-        check_cover(path, &text, &before);
+        let before = whole(path, &text);
+        if path != "a.bin" {
+            check_cover(path, &text, &before);
+        }
         assert!(before.len() > text.len() / 2_500);
         for at in (1..50).map(|step| text.len() / 50 * step) {
             let changed = format!("{}inserted words, {}", &text[..at], &text[at..]);
-            let (gone, new) = moved(&before, &chunks(path, &changed));
+            let (gone, new) = moved(&before, &whole(path, &changed));
             assert!(gone <= 3 && new <= 3, "{path}: {gone} gone, {new} new");
         }
     }

@@ -52,9 +52,6 @@ const SPARE_READ: f64 = 33_554_432.0;
 /// How many tokens may wait to become part of something: each takes some 300 bytes until then.
 const MOST_OPEN: i64 = 200_000;
 
-/// The report at which errors and open tokens are counted: a file of usual size does not come so far.
-const COUNTED_AT: u64 = 600;
-
 /// Of so many reports one is looked at, since telling of a step takes ten times as long as the step.
 const COUNTED_OF: u64 = 33;
 
@@ -64,9 +61,6 @@ const COUNTED_OF: u64 = 33;
 /// byte, each of which takes as long as a hundred steps.
 const ERRORS_PER_BYTE: f64 = 0.05;
 const SPARE_ERRORS: f64 = 10_000.0;
-
-/// How many errors a text may have at the most: those of Python's line continuations take 60 µs each.
-const MOST_ERRORS: f64 = 20_000.0;
 
 /// A language that can be cut by its syntax.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,6 +76,24 @@ impl Grammar {
     pub(super) fn named(language: &str) -> Option<Self> {
         let index = GRAMMARS.iter().position(|grammar| grammar.0 == language)?;
         [Self::Rust, Self::C, Self::Cpp, Self::Python].get(index).copied()
+    }
+
+    /// Returns the report at which errors and open tokens are counted: a file of usual size does not come so far. Python's line
+    /// continuations take longer with each that stands in front of them, so they are counted early.
+    const fn counted_at(self) -> u64 {
+        match self {
+            Self::Rust | Self::C | Self::Cpp => 600,
+            Self::Python => 150,
+        }
+    }
+
+    /// Returns how many errors a text may have at the most. Published headers have 34,000; those of Python's line continuations
+    /// take 60 µs each behind 4,000 others.
+    const fn most_errors(self) -> f64 {
+        match self {
+            Self::Rust | Self::C | Self::Cpp => 60_000.0,
+            Self::Python => 4_000.0,
+        }
     }
 
     /// Returns the grammar itself.
@@ -106,8 +118,8 @@ pub(super) fn parse(grammar: Grammar, text: &str) -> Result<Tree, NoSyntax> {
         parser.set_language(&language).map_err(|_| NoSyntax::Grammar)?;
         let meter = Meter::new(text.as_bytes());
         let tree = meter.parse(parser, &mut || {
-            if meter.reports.get() == COUNTED_AT {
-                meter.spent.set(meter.spent.get().or_else(|| spent_unseen(&language, text.as_bytes())));
+            if meter.reports.get() == grammar.counted_at() {
+                meter.spent.set(meter.spent.get().or_else(|| spent_unseen(grammar, text.as_bytes())));
             }
             ControlFlow::Continue(())
         });
@@ -199,9 +211,9 @@ impl Tally {
 ///
 /// A parser tells of errors and of what it shifts only where it tells of every step. It is paused to be made to and paused again to be silent,
 /// and a pause may change how an ambiguity is resolved; so this parse only counts, and the one that gives the tree has none.
-fn spent_unseen(language: &Language, text: &[u8]) -> Option<NoSyntax> {
+fn spent_unseen(grammar: Grammar, text: &[u8]) -> Option<NoSyntax> {
     let mut parser = Parser::new();
-    parser.set_language(language).ok()?;
+    parser.set_language(&grammar.language()).ok()?;
     let meter = Meter::new(text);
     let tally = Arc::new(Tally::default());
     let mut is_told = false;
@@ -220,7 +232,7 @@ fn spent_unseen(language: &Language, text: &[u8]) -> Option<NoSyntax> {
             return meter.spent.get();
         }
         let errors = tally.errors.load(Ordering::Relaxed) * COUNTED_OF;
-        if errors as f64 > (SPARE_ERRORS + ERRORS_PER_BYTE * meter.counted()).min(MOST_ERRORS) {
+        if errors as f64 > (SPARE_ERRORS + ERRORS_PER_BYTE * meter.counted()).min(grammar.most_errors()) {
             return Some(NoSyntax::Errors);
         }
         if tally.open.load(Ordering::Relaxed) * COUNTED_OF as i64 > MOST_OPEN {
