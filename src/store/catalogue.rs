@@ -284,7 +284,7 @@ impl Catalogue {
     /// # Errors
     /// Where the disk is full, or a row is missing.
     pub fn put_tokens(&self, to: &mut WriteTransaction<'_>, counted: &[(Ordinal, [u32; 2])]) -> Result<(), StoreError> {
-        let entries = to.1.entries.clone();
+        let entries = to.1.entries;
         for (ordinal, tokens) in counted {
             let packed = unpack_entry(row(&entries, &to.0, *ordinal)?);
             let packed = packed.ok_or_else(|| entries.damaged(CodecError::not("an entry")))?;

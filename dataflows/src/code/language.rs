@@ -207,6 +207,9 @@ impl Tally {
     }
 }
 
+/// What the parser tells of its steps.
+type Logger = Box<dyn FnMut(LogType, &str) + Send>;
+
 /// Parses `text` a second time, with a look at one report in [`COUNTED_OF`], and returns what was spent, if anything was.
 ///
 /// A parser tells of errors and of what it shifts only where it tells of every step. It is paused to be made to and paused again to be silent,
@@ -219,9 +222,7 @@ fn spent_unseen(grammar: Grammar, text: &[u8]) -> Option<NoSyntax> {
     let mut is_told = false;
     loop {
         let count = tally.clone();
-        parser.set_logger(
-            is_told.then(|| -> Box<dyn FnMut(LogType, &str) + Send> { Box::new(move |_, step| count.take(step)) }),
-        );
+        parser.set_logger(is_told.then(|| -> Logger { Box::new(move |_, step| count.take(step)) }));
         let begun = meter.reports.get();
         let end = begun + if is_told { 1 } else { COUNTED_OF - 1 };
         let tree = meter.parse(&mut parser, &mut || match meter.reports.get() < end {

@@ -27,8 +27,11 @@ pub(crate) struct Model {
     epoch: u64,
     used: [u32; 2],
     /// How tokens are counted since the last recount.
-    tokens_of: Option<fn(Ordinal) -> Option<[u32; FIELDS]>>,
+    tokens_of: Option<Counts>,
 }
+
+/// The tokens of an entry, field by field.
+type Counts = fn(Ordinal) -> Option<[u32; FIELDS]>;
 
 /// How a version relates to its base.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +64,7 @@ pub(crate) fn other_tokens(ordinal: Ordinal) -> Option<[u32; FIELDS]> {
 }
 
 /// Returns the tokens of entries together.
-fn sum(entries: &BTreeSet<u32>, tokens_of: fn(Ordinal) -> Option<[u32; FIELDS]>) -> [u64; FIELDS] {
+fn sum(entries: &BTreeSet<u32>, tokens_of: Counts) -> [u64; FIELDS] {
     let mut sums = [0; FIELDS];
     for counts in entries.iter().filter_map(|&ordinal| tokens_of(Ordinal::new(ordinal))) {
         sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += u64::from(count));
