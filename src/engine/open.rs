@@ -111,7 +111,7 @@ pub(super) fn open_beside(config: &SourceConfig, layout: &Layout) -> Receiver<Re
     let (sender, receiver) = channel();
     let (owned, store, told) = (config.clone(), layout.clone(), sender.clone());
     let work = move || {
-        // Nobody listens any more where the tracker has ended.
+        // Fails only where the tracker has ended.
         let _ = told.send(Opened::open(&owned, &store));
     };
     if let Err(source) = std::thread::Builder::new().name("tidemill-open".to_owned()).spawn(work) {

@@ -30,7 +30,7 @@ pub(super) struct Trouble {
 }
 
 impl Trouble {
-    /// Notes a failure; `wait` is how long it is left alone where somebody else decides that. Returns whether it is to be said.
+    /// Notes a failure; `wait` is how long it is left alone where the caller decides that. Returns whether it is to be said.
     pub(super) fn note(trouble: &mut Option<Self>, what: String, wait: Option<Duration>) -> bool {
         let (since, failures) = trouble.as_ref().map_or_else(|| (now(), 0), |known| (known.since, known.failures));
         let is_new = trouble.as_ref().is_none_or(|known| known.what != what);

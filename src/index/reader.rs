@@ -72,7 +72,7 @@ pub struct IndexView {
     pub vectors: VectorSet,
     /// Live entries without a vector: the model gave them none, or a file was lost.
     without_vector: RoaringBitmap,
-    /// How many of them should have one, once somebody asked.
+    /// How many of them should have one, once that was asked.
     lost_vectors: OnceLock<u64>,
 }
 

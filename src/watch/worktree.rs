@@ -43,7 +43,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
-use untracked::{set_index, untracked};
+use untracked::{below, give_way, set_index, untracked};
 
 /// Why a work tree did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -471,25 +471,6 @@ impl WorktreeWatcher {
             }
         }
     }
-}
-
-/// Takes out what cannot stand beside a file that was added: a file in place of one of its folders, and what was below it.
-fn give_way(files: &mut Files, added: &DocumentPath) {
-    let bytes = added.as_bytes();
-    for (end, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
-        files.remove(&DocumentPath::new(&bytes[..end]));
-    }
-    let gone: Vec<DocumentPath> = below(files, added).map(|(path, _)| path.clone()).collect();
-    for path in gone {
-        files.remove(&path);
-    }
-}
-
-/// Returns the files below a folder.
-fn below<'a>(files: &'a Files, folder: &DocumentPath) -> impl Iterator<Item = (&'a DocumentPath, &'a FileState)> {
-    // `0` is the byte behind `/`.
-    let bound = |end: u8| DocumentPath::new([folder.as_bytes(), &[end]].concat());
-    files.range(bound(b'/')..bound(b'/' + 1))
 }
 
 fn relative(path: &DocumentPath) -> &Path {

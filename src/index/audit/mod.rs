@@ -329,7 +329,7 @@ impl Audit {
         self.incomplete = (&words | &vectors).len();
         let mut lost = RoaringBitmap::new();
         for ordinal in &words | &vectors {
-            // A row that was removed meanwhile is taken back by nobody.
+            // A row that was removed meanwhile is not taken back.
             let Ok(record) = rows.catalogue().entry(Ordinal::new(ordinal)) else { continue };
             let has_text = !words.contains(ordinal) || memo.text(record.entry.text).is_some();
             let has_vector = !vectors.contains(ordinal) || memo.has_embedded(record.entry.embed_id());

@@ -1,6 +1,6 @@
 //! Files that went while their writer had them open, written again from what is in memory.
 //!
-//! In: a directory from which somebody removed files. Out: the same rows, in files.
+//! In: a directory from which files were removed. Out: the same rows, in files.
 //!
 //! **Invariant:** what the writer searches is what its files hold, so a file that is not there any more is written from its
 //! segment, under its own name: for a reader it is a file that came. A tail that is not the file that was opened any more,

@@ -109,7 +109,7 @@ impl Matcher<'_> {
     }
 }
 
-/// Returns the ignore file of a folder that is there and cannot be read, and why; without it nobody knows which files are wanted.
+/// Returns the ignore file of a folder that is there and cannot be read, and why; without it no file is known to be wanted.
 pub(in crate::watch) fn unreadable_rules(folder: &Path) -> Option<(&'static str, io::Error)> {
     IGNORE_FILES.into_iter().find_map(|name| {
         let name = std::str::from_utf8(name).expect("the names of ignore files are ASCII");

@@ -53,7 +53,7 @@ pub enum DirectoryError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// Without the root's ignore file nobody knows which files are wanted.
+    /// Without the root's ignore file no file is known to be wanted.
     #[error("cannot read the ignore file {path}; what was indexed of the directory stays")]
     IgnoreFile {
         /// The ignore file.

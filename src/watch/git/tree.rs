@@ -24,7 +24,7 @@ use std::cmp::Ordering;
 
 /// Deepest nesting of folders: git's own default for `core.maxTreeDepth` (Documentation/config/core.txt).
 pub(super) const MAX_DEPTH: usize = 2_048;
-/// Entries that a walk meets before it asks what the trees expand to: a usual commit changes far less, and nobody waits for the
+/// Entries that a walk meets before it asks what the trees expand to: a usual commit changes far less, and does not wait for the
 /// answer.
 const FREE_ENTRIES: u64 = 1 << 16;
 /// Bytes of paths that it meets before it asks.

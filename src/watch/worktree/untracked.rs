@@ -5,9 +5,10 @@
 //! **Invariant:** libgit2 decides what is ignored and lists the rest, of which what editors leave is passed over; it is given the index and never reads the one on disk, which
 //! it may refuse.
 
+use super::Files;
 use super::index::Index;
 use crate::watch::git::GitError;
-use crate::watch::{FileMode, editors_pattern};
+use crate::watch::{FileMode, FileState, editors_pattern};
 use dataflows::data::DocumentPath;
 use git2::{Delta, DiffOptions, IndexEntry, IndexTime, Oid, Repository};
 
@@ -68,4 +69,26 @@ pub(super) fn untracked(repository: &Repository) -> Result<Vec<(DocumentPath, bo
         (is_wanted && editors_pattern(path.file_name()).is_none()).then_some((path, is_unreadable))
     });
     Ok(paths.collect())
+}
+
+/// Takes out what cannot stand beside a file that was added: a file in place of one of its folders, and what was below it.
+pub(super) fn give_way(files: &mut Files, added: &DocumentPath) {
+    let bytes = added.as_bytes();
+    for (end, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+        files.remove(&DocumentPath::new(&bytes[..end]));
+    }
+    let gone: Vec<DocumentPath> = below(files, added).map(|(path, _)| path.clone()).collect();
+    for path in gone {
+        files.remove(&path);
+    }
+}
+
+/// Returns the files below a folder.
+pub(super) fn below<'a>(
+    files: &'a Files,
+    folder: &DocumentPath,
+) -> impl Iterator<Item = (&'a DocumentPath, &'a FileState)> {
+    // `0` is the byte behind `/`.
+    let bound = |end: u8| DocumentPath::new([folder.as_bytes(), &[end]].concat());
+    files.range(bound(b'/')..bound(b'/' + 1))
 }

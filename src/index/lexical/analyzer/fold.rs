@@ -14,7 +14,7 @@
 //! | soft hyphens, joiners, variation selectors | nothing |
 //!
 //! Superscripts, circled digits and fractions stay as they are (`x²` is not `x2`): their forms carry meaning. Half-width
-//! Hangul stays too, since nobody writes it and it composes across segments.
+//! Hangul stays too: it is hardly written and composes across segments.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -139,7 +139,7 @@ fn refs_are_absent_only_where_their_absence_is_seen() {
         std::fs::rename(git.join("away"), git.join(part)).unwrap();
         assert_eq!(standing().unwrap(), 2);
     }
-    // A loop of links cannot be looked through, whoever looks.
+    // A loop of links cannot be looked through by any user.
     for part in ["packed-refs", "refs/heads"] {
         std::fs::rename(git.join(part), git.join("away")).unwrap();
         std::os::unix::fs::symlink(git.join(part), git.join(part)).unwrap();
