@@ -219,7 +219,10 @@ fn check_cutter(path: &str, what: &str, text: &str) {
     let taken = clock() - begun;
     assert!(taken < PROCESSOR, "{path}, {what}: {taken:?}");
     let grown = kilobytes("VmHWM").saturating_sub(memory) << 10;
-    assert!(grown < MEMORY, "{path}, {what}: {} MB", grown >> 20);
+    // Without nextest other tests share the process, and what they hold counts too.
+    if std::env::var_os("NEXTEST").is_some() {
+        assert!(grown < MEMORY, "{path}, {what}: {} MB", grown >> 20);
+    }
     assert!(chunks.iter().all(|chunk| chunk.text.len() <= 4_000 && !chunk.text.trim().is_empty()), "{path}, {what}");
 }
 
