@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use support::questions::questions;
 use support::{Machine, Repository, row};
 use tidemill::embedders::StaticModel;
-use tidemill::index::lexical::analyze;
+use tidemill::index::lexical::{analyze, searched_name};
 use tidemill::search::{Mode, Request, Searcher};
 use tidemill::store::Layout;
 
@@ -200,7 +200,7 @@ fn marked(searcher: &Searcher, what: &str, questions: &[String]) {
         let words: FxHashSet<String> = analyze(question).into_iter().map(|token| token.text).collect();
         let answer = searcher.search(&Request::new(question)).expect("the store can be read");
         let nearness = answer.hits.iter().map(|hit| {
-            let name = hit.card.searched_name();
+            let name = searched_name(&hit.card);
             let held = [hit.text.as_str(), &name].into_iter().flat_map(analyze);
             let is_met = held.into_iter().any(|token| words.contains(&token.text));
             if is_met { f32::INFINITY } else { hit.vector.map_or(f32::INFINITY, |vector| vector.score) }

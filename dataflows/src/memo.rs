@@ -6,9 +6,7 @@
 //! **Invariant:** the first answer stays. Once a memo has answered for an identity it gives the same answer for as long
 //! as a graph runs over it, so a retraction takes back exactly what its insertion brought.
 
-use crate::data::{
-    Card, CardHash, Chunk, ChunkingId, Cleaned, ContentId, DocumentId, EmbedId, NoSyntax, SkipReason, TextHash,
-};
+use crate::data::{Chunk, ChunkingId, Cleaned, ContentId, DocumentId, EmbedInput, NoSyntax, SkipReason, TextHash};
 use crate::embed::Vector;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -55,7 +53,7 @@ impl Chunked {
     }
 }
 
-/// What a model made of one text under one card.
+/// What a model made of one input.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Embedded {
     /// The vector.
@@ -90,16 +88,10 @@ pub trait Memo: Send + Sync + 'static {
     fn chunks(&self, id: ChunkingId) -> Option<Arc<Chunked>>;
     /// Remembers the chunks of a cleaned text, with the text of each.
     fn put_chunks(&self, id: ChunkingId, chunked: Chunked, texts: Vec<(TextHash, String)>, keep: Keep);
-    /// Returns a card by its hash.
-    fn card(&self, hash: CardHash) -> Option<Card>;
-    /// Remembers a card under its own hash; a known one costs a look-up.
-    fn put_card(&self, hash: CardHash, card: &Card);
-    /// Returns whether the model has answered for this input.
-    fn has_embedded(&self, id: EmbedId) -> bool;
-    /// Returns what the model made of this input.
-    fn embedded(&self, id: EmbedId) -> Option<Embedded>;
+    /// Returns whether the model has answered for this input, or failed to while this process runs.
+    fn has_embedded(&self, input: EmbedInput) -> bool;
     /// Remembers what the model made of these inputs.
-    fn put_embedded(&self, rows: Vec<(EmbedId, Embedded)>, keep: Keep);
+    fn put_embedded(&self, rows: Vec<(EmbedInput, Embedded)>, keep: Keep);
 }
 
 /// The bytes behind a content id, or their number where they are too many.
@@ -151,11 +143,16 @@ struct Tables {
     cleaned: FxHashMap<DocumentId, Cleaned>,
     texts: FxHashMap<TextHash, String>,
     chunks: FxHashMap<ChunkingId, Arc<Chunked>>,
-    cards: FxHashMap<CardHash, Card>,
-    embedded: FxHashMap<EmbedId, Embedded>,
+    embedded: FxHashMap<EmbedInput, Embedded>,
 }
 
 impl MemoryMemo {
+    /// Returns what the model made of an input.
+    #[must_use]
+    pub fn embedded(&self, input: EmbedInput) -> Option<Embedded> {
+        self.tables().embedded.get(&input).cloned()
+    }
+
     fn tables(&self) -> MutexGuard<'_, Tables> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -199,26 +196,14 @@ impl Memo for MemoryMemo {
         put_first(&mut tables.chunks, id, Arc::new(chunked));
     }
 
-    fn card(&self, hash: CardHash) -> Option<Card> {
-        self.tables().cards.get(&hash).cloned()
+    fn has_embedded(&self, input: EmbedInput) -> bool {
+        self.tables().embedded.contains_key(&input)
     }
 
-    fn put_card(&self, hash: CardHash, card: &Card) {
-        self.tables().cards.entry(hash).or_insert_with(|| card.clone());
-    }
-
-    fn has_embedded(&self, id: EmbedId) -> bool {
-        self.tables().embedded.contains_key(&id)
-    }
-
-    fn embedded(&self, id: EmbedId) -> Option<Embedded> {
-        self.tables().embedded.get(&id).cloned()
-    }
-
-    fn put_embedded(&self, rows: Vec<(EmbedId, Embedded)>, _keep: Keep) {
+    fn put_embedded(&self, rows: Vec<(EmbedInput, Embedded)>, _keep: Keep) {
         let mut tables = self.tables();
-        for (id, embedded) in rows {
-            put_first(&mut tables.embedded, id, embedded);
+        for (input, embedded) in rows {
+            put_first(&mut tables.embedded, input, embedded);
         }
     }
 }

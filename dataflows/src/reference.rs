@@ -10,7 +10,7 @@ use crate::chunk::{TextChunk, chunk};
 use crate::clean::clean;
 use crate::code::{is_manifest, module_name};
 use crate::data::{
-    Chunk, ContentId, Document, DocumentId, DocumentPath, EmbedId, FileMode, FileState, Outcome, PlacedEntry,
+    Chunk, ContentId, Document, DocumentId, DocumentPath, EmbedInput, FileMode, FileState, Outcome, PlacedEntry,
     SkipReason, StageName, TextHash, place,
 };
 use crate::memo::{Content, Contents};
@@ -45,7 +45,7 @@ pub struct Inputs {
     /// Of the chunk stage.
     pub chunk: BTreeSet<crate::data::ChunkingId>,
     /// Of the embed stage.
-    pub embed: BTreeSet<EmbedId>,
+    pub embed: BTreeSet<EmbedInput>,
 }
 
 /// Computes the entries of a tree from nothing.
@@ -78,7 +78,7 @@ pub fn build(files: &BTreeMap<DocumentPath, FileState>, rules: &Rules, contents:
         let content = files.get(path).map_or_else(ContentId::default, |state| state.content);
         reference.documents.push(Document { path: (*path).clone(), content, outcome });
     }
-    reference.inputs.embed = reference.entries.iter().map(|entry| entry.placed.entry.embed_id()).collect();
+    reference.inputs.embed = reference.entries.iter().map(|entry| entry.placed.embed_input()).collect();
     reference.documents.sort();
     reference
 }

@@ -1,6 +1,6 @@
 //! The asynchronous stage: everything expensive happens here, off the dataflow's worker, once per distinct input.
 //!
-//! In: a collection of inputs, each present once. Out: the same collection, each update delayed until the memo holds the
+//! In: a collection of inputs. Out: the same collection, each update delayed until the memo holds the
 //! result of its input, so that whatever comes after may simply look it up.
 //!
 //! ```text
@@ -42,12 +42,27 @@ pub(crate) trait Task<K>: Send + Sync + 'static {
     fn name(&self) -> StageName;
     /// Returns whether the memo holds the result of this input.
     fn is_known(&self, input: &K) -> bool;
-    /// Makes the results of these inputs and puts them into the memo; returns how many are faults.
-    fn run(&self, inputs: &[K]) -> u64;
+    /// Makes the results of these inputs and puts them into the memo.
+    fn run(&self, inputs: &[K]) -> Ran;
     /// Puts a fault into the memo as the result of an input that `run` left without one.
     fn give_up(&self, input: &K, reason: String);
     /// Returns how many inputs one call takes at the most.
     fn batch(&self) -> usize;
+}
+
+/// What running a task on a batch came to.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Ran {
+    /// How many results are faults.
+    pub(crate) faults: u64,
+    /// How many inputs were worked on once more.
+    pub(crate) retried: u64,
+}
+
+impl From<u64> for Ran {
+    fn from(faults: u64) -> Self {
+        Self { faults, retried: 0 }
+    }
 }
 
 /// The wish that a graph ends without finishing what is under way; clones share it.
@@ -241,17 +256,21 @@ impl<K: ExchangeData, T: Task<K>> State<K, T> {
 /// Runs a task on a batch, turns a panic into faults, and writes the receipt.
 fn work_off<K, T: Task<K>>(task: &T, batch: &[K], epochs: &[Time], ledger: &Ledger, halt: &Halt) {
     let started = Instant::now();
-    let mut faults = catch_unwind(AssertUnwindSafe(|| task.run(batch))).unwrap_or_else(|_| {
+    let mut ran = catch_unwind(AssertUnwindSafe(|| task.run(batch))).unwrap_or_else(|_| {
         // One input of the batch panicked: alone, each either gets its result or is the one to blame.
-        let unfinished = batch.iter().filter(|input| !task.is_known(input));
-        unfinished.map(|input| run_alone(task, input)).sum()
+        let unfinished: Vec<_> = batch.iter().filter(|input| !task.is_known(input)).collect();
+        let alone = unfinished.iter().map(|input| run_alone(task, input));
+        alone.fold(Ran { faults: 0, retried: unfinished.len() as u64 }, |all, one| Ran {
+            faults: all.faults + one.faults,
+            retried: all.retried + one.retried,
+        })
     });
     if halt.is_asked() {
         return;
     }
     for input in batch.iter().filter(|input| !task.is_known(input)) {
         task.give_up(input, format!("the {} stage returned without a result", task.name()));
-        faults += 1;
+        ran.faults += 1;
     }
     let share = started.elapsed() / u32::try_from(batch.len()).unwrap_or(u32::MAX).max(1);
     for &time in epochs {
@@ -260,16 +279,19 @@ fn work_off<K, T: Task<K>>(task: &T, batch: &[K], epochs: &[Time], ledger: &Ledg
             work.time += share;
         });
     }
-    if let (Some(&time), true) = (epochs.first(), faults > 0) {
-        ledger.note(Epoch(time), task.name(), |work| work.faults += faults);
+    if let (Some(&time), true) = (epochs.first(), ran.faults + ran.retried > 0) {
+        ledger.note(Epoch(time), task.name(), |work| {
+            work.faults += ran.faults;
+            work.retried += ran.retried;
+        });
     }
 }
 
-/// Runs a task on one input; returns 1 where that ends in a fault, else 0.
-fn run_alone<K, T: Task<K>>(task: &T, input: &K) -> u64 {
+/// Runs a task on one input.
+fn run_alone<K, T: Task<K>>(task: &T, input: &K) -> Ran {
     catch_unwind(AssertUnwindSafe(|| task.run(std::slice::from_ref(input)))).unwrap_or_else(|panic| {
         task.give_up(input, format!("the {} stage panicked: {}", task.name(), panic_text(&*panic)));
-        1
+        Ran::from(1)
     })
 }
 

@@ -13,8 +13,10 @@ use std::time::Duration;
 /// What one stage did for one epoch.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct StageWork {
-    /// Inputs that the stage's function was called with.
+    /// Inputs that the stage's function was called with, each counted once.
     pub calls: u64,
+    /// Inputs that it was called with once more, since something in their batch had failed.
+    pub retried: u64,
     /// Inputs whose result was in the memo.
     pub cache_hits: u64,
     /// Inputs that ended as a fault.
@@ -30,7 +32,7 @@ pub struct Work {
     pub clean: StageWork,
     /// From cleaned text to chunks.
     pub chunk: StageWork,
-    /// From card and text to a vector.
+    /// From what a model embeds to a vector.
     pub embed: StageWork,
 }
 
@@ -50,6 +52,7 @@ impl Work {
             let more = *other.stage_mut(stage);
             let sum = self.stage_mut(stage);
             sum.calls += more.calls;
+            sum.retried += more.retried;
             sum.cache_hits += more.cache_hits;
             sum.faults += more.faults;
             sum.time += more.time;

@@ -4,12 +4,12 @@
 
 use super::output::json_line;
 use super::{Global, Outcome, Place};
+use crate::index::Given;
 use crate::search::{Searcher, Selected, introduced, placed_entries};
 use crate::serve::wire::{DumpLine, WirePath, non_empty};
 use anyhow::{Context, Result};
 use clap::Args;
 use dataflows::data::Document;
-use dataflows::memo::{Embedded, Memo};
 use snapshots::Ordinal;
 
 #[derive(Args, Debug)]
@@ -52,13 +52,13 @@ fn dump(searcher: &Searcher, selected: &Selected) -> Result<()> {
                 )
             })?;
         let introduced = introduced(reader, selected, &ordinals)?;
-        for (placed, introduced) in placed.into_iter().zip(introduced) {
-            let vector_hash = match reader.memo().embedded(placed.entry.embed_id()) {
-                Some(Embedded::Vector(vector)) => {
-                    let bytes: Vec<u8> = vector.components().iter().flat_map(|part| part.to_le_bytes()).collect();
+        for ((placed, introduced), ordinal) in placed.into_iter().zip(introduced).zip(ordinals) {
+            let vector_hash = match reader.vector_of(ordinal)? {
+                Given::Vector(components) => {
+                    let bytes: Vec<u8> = components.iter().flat_map(|part| part.to_le_bytes()).collect();
                     Some(blake3::hash(&bytes).to_hex()[..32].to_owned())
                 }
-                _ => None,
+                Given::NoVector | Given::Owed(_) => None,
             };
             json_line(&DumpLine {
                 source: selected.source_name.clone(),

@@ -137,7 +137,7 @@ pub(super) fn show(answer: &Answer, explain: bool, lines: usize) -> Result<()> {
         }
     }
     line("")?;
-    if !answer.exact && answer.lost_vectors == 0 {
+    if !answer.exact && answer.without_vector == 0 {
         line("far vectors were passed over; --exact looks at them all")?;
     }
     line(format!("{} in {:.1} ms", count(answer.hits.len(), "hit", "hits"), answer.took.as_secs_f64() * 1000.0))

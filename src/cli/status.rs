@@ -2,7 +2,7 @@
 //!
 //! In: a store, and its sources where they can be asked. Out: one object, or lines for people.
 
-use super::output::{bytes, json_line, line, short};
+use super::output::{bytes, count, json_line, line, short};
 use super::{Global, Outcome};
 use crate::engine::load_rules;
 use crate::search::Searcher;
@@ -15,9 +15,10 @@ use crate::store::{Layout, SourceKind, SourceRecord, SourceState, TrackerState, 
 use crate::watch::git::GitSource;
 use crate::watch::worktree::WORKTREE_VIEW;
 use anyhow::Result;
-use dataflows::data::{Cleaned, Conversion, Document, Evidence, Outcome as DocumentOutcome};
+use dataflows::data::{Cleaned, Conversion, Document, Evidence, Outcome as DocumentOutcome, StageName};
 use dataflows::memo::Memo;
 use dataflows::rules::Rules;
+use roaring::RoaringBitmap;
 use snapshots::{CommitId, Ordinal, SourceId};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -179,10 +180,27 @@ fn source_status(
                 }),
             }
         }
+        status.faults.extend(owed(searcher, &alive.entries, selected.commit)?);
     }
     status.unsure.first.sort_by(|left, right| left.path.path.cmp(&right.path.path));
     status.unsure.first.truncate(EXAMPLES);
     Ok(status)
+}
+
+/// Returns the documents whose chunks are owed vectors, each with why.
+fn owed(searcher: &Searcher, alive: &RoaringBitmap, commit: CommitId) -> Result<Vec<FaultStatus>> {
+    let reader = searcher.reader();
+    let mut documents: BTreeMap<_, (u64, String)> = BTreeMap::new();
+    for (ordinal, reason) in reader.owed_entries(alive)? {
+        documents.entry(reader.catalogue().entry(ordinal)?.entry.path).or_insert((0, reason)).0 += 1;
+    }
+    let fault = |(path, (chunks, reason)): (_, (u64, String))| FaultStatus {
+        path: WirePath::from(&path),
+        stage: StageName::Embed.as_str(),
+        error: format!("{} found by words only: {reason}", count(chunks, "chunk is", "chunks are")),
+        since: Some(commit.to_string()),
+    };
+    Ok(documents.into_iter().map(fault).collect())
 }
 
 /// Returns what is wrong, since when, and when it is tried again.

@@ -37,7 +37,8 @@ pub(super) fn run(global: &Global, place: &Place) -> Result<Outcome> {
         let finding = FindingLine::new(finding, finding.version.and_then(commit));
         if global.json { json_line(&finding)? } else { show(&finding)? }
     }
-    let Audit { versions, entries, documents, vectors, files, orphans, garbage, incomplete, ref findings } = audit;
+    let Audit { versions, entries, documents, vectors, files, orphans, garbage, incomplete, owed, ref findings } =
+        audit;
     let seconds = started.elapsed().as_secs_f64();
     let summary = VerifySummary {
         findings: findings.len() as u64,
@@ -49,6 +50,7 @@ pub(super) fn run(global: &Global, place: &Place) -> Result<Outcome> {
         orphans,
         garbage,
         incomplete,
+        without_vector: owed,
         seconds,
     };
     if global.json {

@@ -13,6 +13,8 @@ use super::store::OpenStore;
 use crate::config::Config;
 use crate::embedders::StaticModel;
 use crate::store::{CollectionRequest, Layout, StoreError};
+use dataflows::embed::Embedder;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often the answer is looked for, and the lock tried.
@@ -38,8 +40,9 @@ pub(super) fn open_or_ask(
 ) -> Result<Asking, EngineError> {
     let mut asked: Option<(CollectionRequest, Instant)> = None;
     let (mut taken_back, mut is_told): (Option<Instant>, _) = (None, false);
+    let model: Arc<dyn Embedder> = Arc::new(StaticModel::new());
     loop {
-        let holder = match OpenStore::open(layout, &StaticModel::new()) {
+        let holder = match OpenStore::open(layout, &model) {
             Ok(open) => return Ok(Asking::Opened(Box::new(open))),
             Err(EngineError::Store(StoreError::Locked { holder, .. })) => holder,
             Err(error) => return Err(error),

@@ -193,16 +193,6 @@ impl Tracker {
         is_shared: bool,
     ) -> Result<(), EngineError> {
         self.publisher.make_room(changes.len(), is_shared.then_some(head))?;
-        // Only this thread feeds the graph, so nothing comes under way meanwhile.
-        if self.publisher.is_idle() {
-            self.memo.forget_cards();
-            self.since_turn = 0;
-        } else if self.since_turn >= self.max_changes {
-            // More was fed since the last turn than can be under way: whatever was fed before it is published.
-            self.memo.turn_cards();
-            self.since_turn = 0;
-        }
-        self.since_turn += changes.len();
         let graph_view = target.graph_view;
         self.publisher.announce(target, changes.len(), head)?;
         self.mill.feed(Epoch(self.next_epoch), graph_view, changes)?;

@@ -21,6 +21,7 @@ use dataflows::embed::Embedder;
 use dataflows::run::EpochDone;
 use dataflows::work::Work;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The head that a copy passes through; no graph runs, so it meets no other.
@@ -42,7 +43,7 @@ pub enum Imported {
 /// Where the copy is damaged or of another model, the store has another snapshot of the commit, or cannot be written.
 pub fn import(layout: &Layout, folder: &Path, name: Option<&str>) -> Result<(Imported, Manifest), EngineError> {
     let (begun, seen) = (Instant::now(), jiff::Timestamp::now().as_millisecond());
-    let model = StaticModel::new();
+    let model: Arc<dyn Embedder> = Arc::new(StaticModel::new());
     let dimensions = u32::try_from(model.dimensions()).unwrap_or(u32::MAX);
     let copy = SnapshotCopy::open(folder, model.fingerprint(), dimensions)?;
     let manifest = &copy.manifest;
@@ -55,7 +56,7 @@ pub fn import(layout: &Layout, folder: &Path, name: Option<&str>) -> Result<(Imp
     let (commit, parent) = (manifest.commit()?, manifest.parent()?);
     let fingerprint = Fingerprint::from_bytes(manifest.fingerprint()?);
 
-    let OpenStore { lock: _lock, model, database, memo, archive, lexical, vectors } = OpenStore::open(layout, &model)?;
+    let OpenStore { lock: _lock, database, memo, archive, lexical, vectors } = OpenStore::open(layout, &model)?;
     let mut registry = Registry::open(&database)?;
     let known = registry.named(&name).cloned();
     if let Some((source, _)) = &known

@@ -7,15 +7,17 @@
 //! one batch, so the more there is to do, the less each epoch costs. After a failure nothing more is published, and
 //! whoever waits is told.
 //!
-//! While nothing is under way the thread takes short steps of upkeep, and of collecting. Of the latter some remove what the graph
+//! While nothing is under way the thread asks the model again for vectors that entries are owed, later each time, and takes short
+//! steps of upkeep, and of collecting. Of the latter some remove what the graph
 //! may look up: they begin only while nothing is in the graph, and an epoch is announced, and so fed, behind their end.
 
 use super::EngineError;
 use super::collector::{Collector, Turn};
+use super::fetching::wait;
 use super::pace::{Open as Fed, Paces};
 use super::tracker::Stop;
 use super::transient::Transient;
-use crate::index::apply::{ApplyError, IndexWriter, Published, Target};
+use crate::index::apply::{ApplyError, IndexWriter, Published, Target, Tried};
 use crate::index::{Tended, Urgency};
 use crate::resources::chain;
 use dataflows::data::{ContentId, DocumentPath, View};
@@ -40,6 +42,9 @@ const PAUSE_WHILE_BUSY: Duration = Duration::from_millis(5);
 const LOOK: Duration = Duration::from_millis(200);
 /// How often it is looked whether a thread of upkeep or of a collection has ended.
 const PAUSE_WHILE_WAITING: Duration = Duration::from_millis(20);
+/// How soon the model is asked again for vectors that entries are owed; after each attempt that gave none it takes twice as long,
+/// up to a quarter of an hour.
+const SOONEST: Duration = Duration::from_millis(500);
 /// How long upkeep waits after a failure.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
 /// How many epochs share one batch at the most, unless a replay asks for another number.
@@ -292,6 +297,53 @@ impl Patience {
     }
 }
 
+/// When the model is asked again for the vectors that entries are owed.
+struct Owing {
+    /// How often in a row it gave none.
+    failures: u32,
+    /// Entries that got theirs since the attempt began.
+    given: u64,
+    due: Instant,
+}
+
+impl Owing {
+    fn new() -> Self {
+        Self { failures: 0, given: 0, due: Instant::now() }
+    }
+
+    /// Takes note of a part of an attempt; where it was the last one, the next attempt has to wait.
+    fn tried(&mut self, part: Tried) {
+        self.given += part.given;
+        if part.is_last {
+            self.failures = if self.given > 0 { 0 } else { self.failures.saturating_add(1) };
+            self.given = 0;
+            self.due = Instant::now() + wait(SOONEST, self.failures);
+        }
+    }
+
+    /// Takes note that the model answered an epoch.
+    fn answered(&mut self) {
+        if self.failures > 0 {
+            *self = Self::new();
+        }
+    }
+}
+
+/// Asks the model again for some of the vectors that entries are owed, where that is due; returns whether it was.
+fn mend(writer: &mut IndexWriter, owing: &mut Owing) -> bool {
+    if writer.owed() == 0 || owing.due > Instant::now() {
+        return false;
+    }
+    match writer.mend_owed() {
+        Ok(part) => owing.tried(part),
+        Err(error) => {
+            tracing::warn!("vectors that are owed wait a minute: {}", chain(&error));
+            owing.due = Instant::now() + PAUSE_AFTER_FAILURE;
+        }
+    }
+    true
+}
+
 /// Waits for the next finished epoch, with steps of upkeep and of collecting while none is under way; returns nothing when no
 /// more will come.
 fn next_epoch(
@@ -300,6 +352,7 @@ fn next_epoch(
     finished: &Receiver<EpochDone>,
     open: &Open,
     patience: &mut Patience,
+    owing: &mut Owing,
 ) -> Option<EpochDone> {
     let mut pause = PAUSE;
     loop {
@@ -315,6 +368,10 @@ fn next_epoch(
             Err(RecvTimeoutError::Timeout) => {}
         }
         let begun = Instant::now();
+        if mend(writer, owing) {
+            pause = begun.elapsed().max(PAUSE_WHILE_BUSY);
+            continue;
+        }
         // Upkeep and collecting look at rows all over the file.
         writer.let_go_of_much();
         let turn = collect(writer, collector, open);
@@ -375,8 +432,8 @@ fn publish_all(
     max_batch: usize,
 ) -> Result<(), ApplyError> {
     // Either end closes when the tracker stops; what is under way then was not promised to anybody.
-    let mut patience = Patience::new();
-    while let Some(done) = next_epoch(&mut writer, &mut collector, finished, open, &mut patience) {
+    let (mut patience, mut owing) = (Patience::new(), Owing::new());
+    while let Some(done) = next_epoch(&mut writer, &mut collector, finished, open, &mut patience, &mut owing) {
         let (mut batch, mut changes) = (Vec::new(), 0);
         let mut next = Some(done);
         while let Some(done) = next.take() {
@@ -388,6 +445,9 @@ fn publish_all(
             }
         }
         let number = batch.len();
+        if batch.iter().any(|(_, done)| done.work.embed.calls > done.work.embed.faults) {
+            owing.answered();
+        }
         let heads: FxHashSet<View> = batch.iter().map(|(target, _)| target.graph_view).collect();
         {
             let mut transient = open.transient.lock().unwrap_or_else(PoisonError::into_inner);
@@ -438,6 +498,21 @@ mod tests {
         assert_eq!(patience(PUT_OFF, now).left(false), Duration::ZERO);
         let failed = patience(PUT_OFF, now + PAUSE_AFTER_FAILURE);
         assert!(failed.left(false).min(failed.left(true)) > PAUSE_AFTER_FAILURE / 2);
+    }
+
+    #[test]
+    fn a_model_that_refuses_is_asked_later_each_time_and_at_once_when_it_answers() {
+        let mut owing = Owing::new();
+        let waits = |owing: &mut Owing, given: u64| {
+            owing.tried(Tried { given, is_last: true });
+            owing.due.saturating_duration_since(Instant::now()).as_millis().div_ceil(100)
+        };
+        assert_eq!([0, 0, 0].map(|given| waits(&mut owing, given)), [10, 20, 40]);
+        owing.tried(Tried { given: 3, is_last: false });
+        assert_eq!(waits(&mut owing, 0), 5, "the attempt gave something");
+        assert_eq!([0, 0].map(|given| waits(&mut owing, given)), [10, 20]);
+        owing.answered();
+        assert!(owing.due <= Instant::now());
     }
 
     #[test]

@@ -12,9 +12,9 @@ use crate::index::lexical::LexicalWriter;
 use crate::index::vector::{Shape, VectorWriter};
 use crate::resources::{can_open, can_start};
 use crate::store::{Database, Layout, StoreError, StoreMemo, WriterLock};
-use dataflows::data::Fingerprint;
 use dataflows::embed::Embedder;
 use snapshots::Archive;
+use std::sync::Arc;
 
 /// Threads that a tracker, its indexes and their maintenance have at the same time, beside the pool: eleven were counted, but for
 /// those of sources.
@@ -25,7 +25,6 @@ const FILES: usize = 40;
 /// A store that is open for writing.
 pub(super) struct OpenStore {
     pub(super) lock: WriterLock,
-    pub(super) model: Fingerprint,
     pub(super) database: Database,
     pub(super) memo: StoreMemo,
     pub(super) archive: Archive,
@@ -35,7 +34,7 @@ pub(super) struct OpenStore {
 
 impl OpenStore {
     /// Opens the store of a layout, making it if need be.
-    pub(super) fn open(layout: &Layout, embedder: &dyn Embedder) -> Result<Self, EngineError> {
+    pub(super) fn open(layout: &Layout, embedder: &Arc<dyn Embedder>) -> Result<Self, EngineError> {
         // Before anything is begun: some of the libraries panic or wait for ever where they get no thread.
         can_start(THREADS).map_err(|source| EngineError::Thread { source })?;
         can_open(FILES).map_err(|source| EngineError::Files { source })?;
@@ -55,7 +54,7 @@ impl OpenStore {
         }
         let dimensions = u32::try_from(embedder.dimensions()).unwrap_or(u32::MAX);
         let mut vectors = VectorWriter::open(&layout.vectors(), Shape { dimensions, model })?;
-        let lexical = heal(layout, &database, &memo, &mut archive, &mut vectors)?;
-        Ok(Self { lock, model, database, memo, archive, lexical, vectors })
+        let lexical = heal(layout, &database, &memo, &mut archive, &mut vectors, embedder)?;
+        Ok(Self { lock, database, memo, archive, lexical, vectors })
     }
 }

@@ -127,10 +127,6 @@ pub struct Tracker {
     /// How many files the graph holds of each head, once what was fed is through.
     pub(super) files: BTreeMap<View, usize>,
     pub(super) max_slice: usize,
-    /// Changes that are under way at the most, but for an epoch that alone has more.
-    pub(super) max_changes: usize,
-    /// Changes that were fed since the memo last turned its cards.
-    pub(super) since_turn: usize,
     pub(super) next_epoch: u64,
     _lock: WriterLock,
 }
@@ -176,8 +172,7 @@ impl Tracker {
         };
         let outliner = extras.parsing.outliner()?;
         let embedder: Arc<dyn Embedder> = extras.embedder.unwrap_or_else(|| Arc::new(StaticModel::new()));
-        let OpenStore { lock, model, database, memo, mut archive, mut lexical, mut vectors } =
-            OpenStore::open(&layout, &*embedder)?;
+        let OpenStore { lock, database, memo, mut archive, mut lexical, mut vectors } = OpenStore::open(&layout, &embedder)?;
         if config.collects_at_start() {
             let before = measure(&layout, &database)?;
             let (layout, archive) = (&layout, &mut archive);
@@ -241,7 +236,7 @@ impl Tracker {
             planning.clone(),
             stop.clone(),
         )?;
-        let writer = IndexWriter::new(database, memo.clone(), archive, lexical, vectors, fingerprint, model)?;
+        let writer = IndexWriter::new(database, memo.clone(), archive, lexical, vectors, fingerprint, embedder.clone())?;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = MillThreads { workers: config.workers.unwrap_or(1), pool: config.pool.unwrap_or(processors) };
         let parts = MillParts {
@@ -276,8 +271,6 @@ impl Tracker {
             attempts: Attempts::default(),
             files: BTreeMap::new(),
             max_slice,
-            max_changes,
-            since_turn: 0,
             next_epoch: 1,
             _lock: lock,
         };

@@ -23,7 +23,7 @@ mod window;
 
 pub use background::{Tended, Urgency};
 pub use order::{TieOrder, TopK};
-pub use reader::{IndexReader, IndexView, ReaderError};
+pub use reader::{Given, IndexReader, IndexView, ReaderError};
 
 /// Returns the settings of a property test: so many cases, the same in every run.
 #[cfg(test)]

@@ -9,8 +9,9 @@
 use super::lexical::{LexicalError, LexicalReader, LexicalView, LiveStatistics, OrdinalMaps};
 use super::order::TieOrder;
 use super::vector::{Shape, VectorError, VectorReader, VectorSet};
-use crate::store::{Catalogue, Columns, Database, Judge, Layout, Lease, StoreError, StoreMemo};
+use crate::store::{Catalogue, Columns, Coverage, Database, Judge, Layout, Lease, StoreError, StoreMemo};
 use dataflows::data::{DocumentPath, Fingerprint};
+use half::f16;
 use roaring::RoaringBitmap;
 use snapshots::{Archive, ArchiveError, Ordinal, VersionId};
 use std::cmp::Ordering;
@@ -18,6 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// How many views are kept: the heads of a few sources, and the commits that were asked about last.
 const KEPT_VIEWS: usize = 8;
+/// Why an entry lacks a vector that the model never refused.
+const LOST: &str = "its vector was lost with a file; `tidemill track` on this store makes it again";
 
 /// Why a store cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +49,7 @@ pub struct IndexReader {
     database: Database,
     catalogue: Catalogue,
     memo: StoreMemo,
+    coverage: Coverage,
     parts: Mutex<Parts>,
     columns: Columns,
 }
@@ -60,6 +64,17 @@ struct Parts {
     views: Vec<Arc<IndexView>>,
 }
 
+/// What the model made of an entry, as far as a reader knows.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Given {
+    /// A vector, by its components.
+    Vector(Vec<f16>),
+    /// The model knows no token of the entry: it can have none.
+    NoVector,
+    /// It should have one and has none yet, for this reason.
+    Owed(String),
+}
+
 /// One version, or the union of one version a source, ready to be searched. It never changes.
 pub struct IndexView {
     /// The versions, in the order of their sources.
@@ -70,10 +85,10 @@ pub struct IndexView {
     pub lexical: LexicalView,
     /// The vectors, of live entries and others.
     pub vectors: VectorSet,
-    /// Live entries without a vector: the model gave them none, or a file was lost.
+    /// Live entries without a vector: they can have none, or are owed one.
     without_vector: RoaringBitmap,
-    /// How many of them should have one, once that was asked.
-    lost_vectors: OnceLock<u64>,
+    /// How many of them are owed one, once that was asked.
+    owed: OnceLock<u64>,
 }
 
 impl IndexReader {
@@ -101,6 +116,7 @@ impl IndexReader {
             layout: layout.clone(),
             catalogue: database.catalogue(),
             memo: database.memo(model),
+            coverage: database.coverage(model),
             database,
             parts: Mutex::new(parts),
             columns: Columns::default(),
@@ -122,6 +138,11 @@ impl IndexReader {
             let Parts { archive, views, .. } = &mut *parts;
             views.retain(|view| view.versions.iter().all(|version| !archive.is_dropped(*version)));
             parts.lease.renew(parts.archive.log_bytes())?;
+        } else if parts.views.iter().any(|view| view.owed.get().is_some_and(|owed| *owed > 0)) {
+            // What is owed comes without a new version.
+            if parts.vectors.refresh()? {
+                parts.views.clear();
+            }
         }
         Ok(moved)
     }
@@ -151,7 +172,7 @@ impl IndexReader {
         let view = Arc::new(IndexView {
             versions: versions.to_vec(),
             without_vector: &entries - &parts.vectors.held(),
-            lost_vectors: OnceLock::new(),
+            owed: OnceLock::new(),
             entries,
             lexical,
             vectors: parts.vectors.set(),
@@ -181,24 +202,57 @@ impl IndexReader {
         Ok((entries, statistics))
     }
 
-    /// Returns how many live entries of a view lack a vector that the model gave them, since a file was lost: what is near to
-    /// a question may be among them.
+    /// Returns how many live entries of a view are owed a vector, since the model failed or a file was lost: what is near to a
+    /// question may be among them.
     ///
-    /// Costs a look at the rows of the entries without a vector, which are few, the first time.
+    /// Costs a look at the bitmap of the entries that can have none, the first time and where some have none.
     ///
     /// # Errors
     /// Where the database fails.
-    pub fn lost_vectors(&self, view: &IndexView) -> Result<u64, ReaderError> {
-        if let Some(lost) = view.lost_vectors.get() {
-            return Ok(*lost);
+    pub fn owed_vectors(&self, view: &IndexView) -> Result<u64, ReaderError> {
+        if let Some(owed) = view.owed.get() {
+            return Ok(*owed);
         }
-        let lost = self.catalogue.with_vector(&view.without_vector)?.len();
-        if lost > 0 {
+        let owed = match view.without_vector.is_empty() {
+            true => 0,
+            false => (&view.without_vector - self.coverage.without()?).len(),
+        };
+        if owed > 0 {
             tracing::warn!(
-                "{lost} entries lack their vectors, since a file was lost: the nearest may be missing; start `tidemill track` on this store: it makes them again"
+                "{owed} entries have no vector yet, so the nearest may be missing; `tidemill track` on this store tries again, and `tidemill status` says why"
             );
         }
-        Ok(*view.lost_vectors.get_or_init(|| lost))
+        Ok(*view.owed.get_or_init(|| owed))
+    }
+
+    /// Returns the entries of a view that are owed a vector.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn owed_entries(&self, entries: &RoaringBitmap) -> Result<Vec<(Ordinal, String)>, ReaderError> {
+        let held = self.parts().vectors.held();
+        let owed = entries - held - self.coverage.without()?;
+        if owed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut reasons = self.coverage.owed()?;
+        let mut reason = |ordinal| reasons.remove(&ordinal).unwrap_or_else(|| LOST.to_owned());
+        Ok(owed.iter().map(|ordinal| (Ordinal::new(ordinal), ordinal)).map(|(at, ordinal)| (at, reason(ordinal))).collect())
+    }
+
+    /// Returns what the model made of an entry.
+    ///
+    /// # Errors
+    /// Where the database fails, or the vectors cannot be read.
+    pub fn vector_of(&self, entry: Ordinal) -> Result<Given, ReaderError> {
+        let vectors = self.parts().vectors.set();
+        if let Some(components) = vectors.vector_of(entry)? {
+            return Ok(Given::Vector(components));
+        }
+        if self.coverage.without()?.contains(entry.get()) {
+            return Ok(Given::NoVector);
+        }
+        Ok(Given::Owed(self.coverage.owed()?.remove(&entry.get()).unwrap_or_else(|| LOST.to_owned())))
     }
 
     /// Returns those of `entries` that a filter lets pass.

@@ -87,7 +87,8 @@ fn pass(
         let Some(Open { view, is_commit, begun, diff }) = open.pop_front() else { return };
         let digest = digests.entry(view).or_default();
         let mut moved = [0, 0];
-        for (_, entry, change) in &done.entries {
+        for (_, carded, change) in &done.entries {
+            let entry = &carded.entry;
             if *change > 0 {
                 digest.add(&entry.id().to_bytes());
                 moved[0] += 1;

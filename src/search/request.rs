@@ -105,8 +105,8 @@ pub struct Answer {
     pub at: Vec<Selected>,
     /// Whether the vectors' ranks are those of an exact scan.
     pub exact: bool,
-    /// How many entries lack a vector that the model gave them, where vectors were asked for.
-    pub lost_vectors: u64,
+    /// How many entries are owed a vector, where vectors were asked for: what is near may be among them.
+    pub without_vector: u64,
     /// From the parsed query to the hits.
     pub took: Duration,
     /// The hits, best first.

@@ -102,17 +102,17 @@ impl Searcher {
         let roots = self.roots(&at);
         let filtered = request.filter.as_ref().map(|filter| filter.entries(&self.reader, &view, &roots)).transpose()?;
         let (filtered, empty_filters) = filtered.map(|passing| (passing.entries, passing.empty_terms)).unzip();
-        let lost_vectors = if request.mode == Mode::Bm25 { 0 } else { self.reader.lost_vectors(&view)? };
+        let without_vector = if request.mode == Mode::Bm25 { 0 } else { self.reader.owed_vectors(&view)? };
         let asked = Asked::read(&request.query);
         let (mut found, exact) = self.retrieve(request, &asked, &view, filtered.as_ref())?;
         mark(&mut found, (request.query.as_str(), &asked), &self.model, &view, &self.reader)?;
         let hits = self.hits(request, &at, &view, filtered.as_ref(), &found)?;
         let unknown_terms = unknown(&view, &asked)?;
         self.reader.let_go_of_much();
-        let (exact, took) = (exact && lost_vectors == 0, started.elapsed());
+        let (exact, took) = (exact && without_vector == 0, started.elapsed());
         let (terms, dropped_terms) = (asked.words.len(), asked.dropped_terms);
         let empty_filters = empty_filters.unwrap_or_default();
-        Ok(Answer { at, exact, lost_vectors, took, hits, terms, unknown_terms, dropped_terms, empty_filters })
+        Ok(Answer { at, exact, without_vector, took, hits, terms, unknown_terms, dropped_terms, empty_filters })
     }
 
     /// Returns the folders in which the sources of some versions are or were, below which a filter's absolute paths are.

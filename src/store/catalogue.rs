@@ -11,7 +11,7 @@ use super::columns::blocks;
 use super::mapped::Mapped;
 use super::numbering::number_of;
 use super::packing::{PackedEntry, pack_entry, unpack_entry};
-use super::records::{EntryRecord, Receipt, SourceRecord, ViewRecord};
+use super::records::{EntryRecord, Receipt, SourceRecord, ViewRecord, receipt_from};
 use super::rows::{RowReader, RowWriter, path_of_document, row_of};
 use super::tables::{Table, Tables};
 use super::{CodecError, StoreError, WriteTransaction};
@@ -192,25 +192,6 @@ impl Catalogue {
         Ok(ordinals.into_iter().map(Ordinal::new).collect())
     }
 
-    /// Returns those of some entries whose row says that they have a vector.
-    ///
-    /// # Errors
-    /// Where the database fails, or a row is damaged.
-    pub fn with_vector(&self, entries: &RoaringBitmap) -> Result<RoaringBitmap, StoreError> {
-        let tables = self.tables()?;
-        let (table, txn) = (&tables.entries, tables.read()?);
-        let mut found = RoaringBitmap::new();
-        for ordinal in entries {
-            if let Some(row) = table.bytes(&txn, &key(Ordinal::new(ordinal)))? {
-                let row = unpack_entry(row).ok_or_else(|| table.damaged(CodecError::not("an entry")))?;
-                if row.has_vector {
-                    found.insert(ordinal);
-                }
-            }
-        }
-        Ok(found)
-    }
-
     /// Returns the ordinal after the largest one that an entry has.
     ///
     /// # Errors
@@ -246,12 +227,12 @@ impl Catalogue {
     pub fn put_entries<'a>(
         &self,
         to: &mut WriteTransaction<'_>,
-        entries: impl Iterator<Item = (Ordinal, &'a EntryRecord, Card)>,
+        entries: impl Iterator<Item = (Ordinal, &'a EntryRecord, &'a Card)>,
     ) -> Result<(), StoreError> {
         let tables = to.1.clone();
         let (mut rows, mut ids, mut columns) = (RowWriter::default(), Vec::new(), Vec::new());
         for (ordinal, record, card) in entries {
-            let row = rows.entry(&tables, &mut to.0, record, &card)?;
+            let row = rows.entry(&tables, &mut to.0, record, card)?;
             tables.entries.put_bytes(&mut to.0, &key(ordinal), &pack_entry(&row))?;
             ids.push((record.entry.id().to_bytes(), ordinal.get()));
             columns.push((ordinal.get(), [row.path, row.head, row.place]));
@@ -406,7 +387,20 @@ impl Catalogue {
     /// Where the database fails.
     pub fn receipt(&self, epoch: Epoch) -> Result<Option<Receipt>, StoreError> {
         let tables = self.tables()?;
-        tables.receipts.get(&*tables.read()?, &epoch.get().to_be_bytes())
+        let txn = tables.read()?;
+        tables.receipts.bytes(&txn, &epoch.get().to_be_bytes())?.map(|bytes| read_receipt(&tables, bytes)).transpose()
+    }
+
+    /// Adds to the last receipt that texts were given to the model once more, outside any epoch.
+    ///
+    /// # Errors
+    /// Where the disk is full, or the receipt is damaged.
+    pub fn add_retried(&self, to: &mut WriteTransaction<'_>, retried: u64) -> Result<(), StoreError> {
+        let tables = to.1.clone();
+        let Some((key, bytes)) = tables.receipts.last(&to.0)? else { return Ok(()) };
+        let (key, mut receipt) = (key.to_vec(), read_receipt(&tables, bytes)?);
+        receipt.retried += retried;
+        tables.receipts.put(&mut to.0, &key, &receipt)
     }
 
     /// Returns every receipt, in the order of epochs.
@@ -415,8 +409,17 @@ impl Catalogue {
     /// Where the database fails.
     pub fn receipts(&self) -> Result<Vec<Receipt>, StoreError> {
         let tables = self.tables()?;
-        Ok(tables.receipts.all(&*tables.read()?)?.into_iter().map(|(_, receipt)| receipt).collect())
+        let mut receipts = Vec::new();
+        tables.receipts.each(&*tables.read()?, |_, bytes| {
+            receipts.push(read_receipt(&tables, bytes)?);
+            Ok(true)
+        })?;
+        Ok(receipts)
     }
+}
+
+fn read_receipt(tables: &Tables, bytes: &[u8]) -> Result<Receipt, StoreError> {
+    receipt_from(bytes).map_err(|source| tables.receipts.damaged(source))
 }
 
 const fn key(ordinal: Ordinal) -> [u8; 4] {

@@ -32,3 +32,10 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError>
     let config = bincode::config::standard().with_limit::<LIMIT>();
     Ok(bincode::serde::decode_from_slice(bytes, config)?.0)
 }
+
+/// Returns the value that the front of the bytes stands for, and what is behind it.
+pub(super) fn decode_front<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), CodecError> {
+    let config = bincode::config::standard().with_limit::<LIMIT>();
+    let (value, read) = bincode::serde::decode_from_slice(bytes, config)?;
+    Ok((value, bytes.get(read..).unwrap_or_default()))
+}

@@ -12,8 +12,8 @@
 //! moment it is put, and durable with the publish that first needs it: [`StoreMemo::flush`] runs inside that publish's
 //! transaction.
 //!
-//! Cards are no results: they follow from chunk lists and places, and the graph tells them again whenever it places a
-//! document. They are kept in memory for as long as an epoch that may need them is under way ([`StoreMemo::turn_cards`]).
+//! A vector that the model made is pending, or parked in the database, until an entry that has it is published; from then on
+//! the vector files hold it, and the memo says which entry has it ([`Kept`]). Whoever has the vector files open reads it there.
 //!
 //! The memo trait has no errors, since a stage could do nothing about them; the first failure is kept and stops the next
 //! publish ([`StoreMemo::check`]).
@@ -21,17 +21,18 @@
 mod flush;
 
 use super::mapped::Mapped;
-use super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, unpack_list};
+use super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, unpack_head, unpack_list};
 use super::seen::head_key;
 use super::tables::{Opened, Tables};
 use super::texts::TextHashes;
-use super::vectors::vector_key;
-use super::{CodecError, StoreError, WriteTransaction, codec};
-use dataflows::data::{Card, CardHash, Chunk, ChunkingId, Cleaned, DocumentId, EmbedId, Fingerprint, TextHash};
+use super::vectors::{NO_VECTOR, Stored, vector_id};
+use super::{CodecError, StoreError, WriteTransaction};
+use dataflows::data::{Chunk, ChunkingId, Cleaned, DocumentId, EmbedInput, Fingerprint, TextHash};
 use dataflows::embed::Vector;
 use dataflows::memo::{Chunked, Embedded, Keep, Memo};
 use half::f16;
 use rustc_hash::FxHashMap;
+use snapshots::Ordinal;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -42,6 +43,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 const PENDING_BYTES: [usize; 2] = [8 << 20, 64 << 20];
 /// Pending bytes are this part of the database's file.
 const PENDING_PART: u64 = 32;
+
+/// What a vector that waits takes in memory, in bytes.
+const EMBEDDED_BYTES: usize = 640;
 
 /// Returns how many bytes may be pending where the database's file has so many.
 fn pending_bytes(file: u64) -> usize {
@@ -71,8 +75,19 @@ struct Results {
     /// How many flushes there were: names the one that is writing.
     flushes: u64,
     while_running: Generation,
-    /// What was placed since cards were last turned, encoded; and what was before that, back to the turn before.
-    cards: [FxHashMap<CardHash, Box<[u8]>>; 2],
+}
+
+/// What is known of an input of the embed stage.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Kept {
+    /// Its vector, which no published entry has.
+    Vector(Vector),
+    /// An entry with this ordinal got its vector; the vector files hold it, unless they lost it.
+    At(Ordinal),
+    /// The model knows no token of it.
+    NoVector,
+    /// The model failed; the sentence says what and why.
+    Fault(String),
 }
 
 /// Names what one flush wrote, to be forgotten once its transaction is committed.
@@ -85,7 +100,7 @@ struct Generation {
     cleaned: FxHashMap<DocumentId, Cleaned>,
     texts: FxHashMap<TextHash, Arc<str>>,
     chunks: FxHashMap<ChunkingId, Arc<Chunked>>,
-    embedded: FxHashMap<EmbedId, Embedded>,
+    embedded: FxHashMap<EmbedInput, Embedded>,
     /// An estimate of what the maps hold, in bytes.
     bytes: usize,
 }
@@ -135,11 +150,28 @@ impl StoreMemo {
         })
     }
 
-    /// Writes everything pending into a publish's transaction. The results stay in memory until [`Self::flushed`].
+    /// Writes what is pending into a publish's transaction, and where the vectors of `placed` are now, each with an entry whose
+    /// row the vector files have. The results stay in memory until [`Self::flushed`].
+    ///
+    /// Vectors that no entry has stay pending: an epoch that comes will place most of them.
     ///
     /// # Errors
     /// Where the disk or the map is full.
-    pub fn flush(&self, transaction: &mut WriteTransaction<'_>) -> Result<Flush, StoreError> {
+    pub fn flush(
+        &self,
+        transaction: &mut WriteTransaction<'_>,
+        placed: &FxHashMap<EmbedInput, Ordinal>,
+    ) -> Result<Flush, StoreError> {
+        self.flush_as(transaction, placed, false)
+    }
+
+    /// As [`Self::flush`]; vectors that no entry has are parked in the database, or stay pending.
+    fn flush_as(
+        &self,
+        transaction: &mut WriteTransaction<'_>,
+        placed: &FxHashMap<EmbedInput, Ordinal>,
+        parks: bool,
+    ) -> Result<Flush, StoreError> {
         let (generation, flush) = {
             let mut results = self.write();
             // What an earlier, failed flush left behind is written again with the rest.
@@ -147,13 +179,66 @@ impl StoreMemo {
             if let Some(earlier) = results.flushing.take().and_then(Arc::into_inner) {
                 pending.absorb(earlier);
             }
+            if !parks {
+                results.pending = pending.take_unplaced(placed);
+            }
             let pending = Arc::new(pending);
             results.flushing = Some(pending.clone());
             results.flushes += 1;
             (pending, Flush(results.flushes))
         };
-        self.0.write_out(&transaction.1, &generation, &mut transaction.0)?;
+        self.0.write_out(&transaction.1, &generation, placed, &mut transaction.0)?;
         Ok(flush)
+    }
+
+    /// Writes where vectors are that were made again, or that inputs have none; returns nothing else of them.
+    ///
+    /// # Errors
+    /// Where the disk is full.
+    pub fn place(
+        &self,
+        to: &mut WriteTransaction<'_>,
+        rows: impl IntoIterator<Item = (EmbedInput, Option<Ordinal>)>,
+    ) -> Result<(), StoreError> {
+        let (tables, model) = (to.1.clone(), self.0.model);
+        tables.vectors.note(&mut to.0, model)?;
+        let row = |(input, at): (EmbedInput, Option<Ordinal>)| {
+            (vector_id(model, input), at.map_or(NO_VECTOR, Ordinal::get))
+        };
+        tables.vectors.set(&mut to.0, rows.into_iter().map(row))
+    }
+
+    /// Forgets that the model failed on these inputs, since it has answered by now.
+    pub fn forget_faults(&self, inputs: impl IntoIterator<Item = EmbedInput>) {
+        let mut results = self.write();
+        for input in inputs {
+            results.while_running.embedded.remove(&input);
+        }
+    }
+
+    /// Returns what is known of an input.
+    ///
+    /// # Errors
+    /// Where the database fails, or a vector is damaged.
+    pub fn kept(&self, input: EmbedInput) -> Result<Option<Kept>, StoreError> {
+        let kept = |embedded: &Embedded| match embedded {
+            Embedded::Vector(vector) => Kept::Vector(vector.clone()),
+            Embedded::NoVector => Kept::NoVector,
+            Embedded::Fault(error) => Kept::Fault(error.clone()),
+        };
+        let found = self.read().find(|generation| &generation.embedded, &input).map(kept);
+        if found.as_ref().is_some_and(|found| !matches!(found, Kept::Fault(_))) {
+            return Ok(found);
+        }
+        let tables = self.0.mapped.tables()?;
+        let txn = tables.read()?;
+        let stored = tables.vectors.get(&txn, vector_id(self.0.model, input))?;
+        let stored = stored.map(|stored| match stored {
+            Stored::At(ordinal) => Ok(Kept::At(Ordinal::new(ordinal))),
+            Stored::NoVector => Ok(Kept::NoVector),
+            Stored::Parked(bytes) => vector_from(bytes).map(Kept::Vector).ok_or_else(|| tables.vectors.parked.lost(input)),
+        });
+        Ok(stored.transpose()?.or(found))
     }
 
     /// Forgets what a flush wrote: its transaction is committed.
@@ -175,22 +260,6 @@ impl StoreMemo {
         for id in ids {
             results.while_running.cleaned.remove(&id);
         }
-    }
-
-    /// Forgets every card.
-    ///
-    /// Nothing may be under way: an epoch's new entries are embedded and indexed with the cards that placing them told.
-    pub fn forget_cards(&self) {
-        self.write().cards = Default::default();
-    }
-
-    /// Forgets the cards that no document was placed with since the last turn.
-    ///
-    /// Nothing may be under way that was fed before that turn. What is told is kept until the turn after the next.
-    pub fn turn_cards(&self) {
-        let mut results = self.write();
-        let [newest, _] = std::mem::take(&mut results.cards);
-        results.cards = [FxHashMap::default(), newest];
     }
 
     /// Writes pending results out, outside any publish; a failure is kept.
@@ -215,7 +284,7 @@ impl StoreMemo {
             if is_bearable() {
                 return Ok(());
             }
-            let flush = self.flush(&mut transaction)?;
+            let flush = self.flush_as(&mut transaction, &FxHashMap::default(), true)?;
             transaction.commit()?;
             self.flushed(flush);
             self.0.bearable.store(pending_bytes(tables.disk_bytes()?), Ordering::Relaxed);
@@ -329,50 +398,21 @@ impl Memo for StoreMemo {
         self.relieve();
     }
 
-    fn card(&self, hash: CardHash) -> Option<Card> {
-        let encoded = {
-            let results = self.read();
-            results.cards.iter().find_map(|cards| cards.get(&hash)).cloned()?
-        };
-        self.or_fail(codec::decode(&encoded).map(Some).map_err(|source| StoreError::Damaged { table: "cards", source }))
-    }
-
-    fn put_card(&self, hash: CardHash, card: &Card) {
-        if !self.read().cards[0].contains_key(&hash) {
-            let mut results = self.write();
-            // Moved on where it was told before, so that a turn does not take it from those that need it now.
-            let encoded = results.cards[1].remove(&hash).unwrap_or_else(|| codec::encode(card).into());
-            results.cards[0].insert(hash, encoded);
-        }
-    }
-
-    fn has_embedded(&self, id: EmbedId) -> bool {
-        let key = vector_key(self.0.model, id);
-        let is_stored = |tables: Tables| Ok(tables.vectors.has(&*tables.read()?, &key)?.then_some(()));
-        self.read().find(|generation| &generation.embedded, &id).is_some()
+    fn has_embedded(&self, input: EmbedInput) -> bool {
+        let id = vector_id(self.0.model, input);
+        let is_stored = |tables: Tables| Ok(tables.vectors.get(&*tables.read()?, id)?.map(|_| ()));
+        self.read().find(|generation| &generation.embedded, &input).is_some()
             || self.or_fail(self.0.mapped.tables().and_then(is_stored)).is_some()
     }
 
-    fn embedded(&self, id: EmbedId) -> Option<Embedded> {
-        if let Some(found) = self.read().find(|generation| &generation.embedded, &id) {
-            return Some(found.clone());
-        }
-        let stored = |tables: Tables| {
-            let txn = tables.read()?;
-            let bytes = tables.vectors.components(&txn, &vector_key(self.0.model, id))?;
-            bytes.map(|bytes| embedded_from(bytes).ok_or_else(|| tables.vectors.rows.lost(id.text))).transpose()
-        };
-        self.or_fail(self.0.mapped.tables().and_then(stored))
-    }
-
-    fn put_embedded(&self, rows: Vec<(EmbedId, Embedded)>, keep: Keep) {
-        let new: Vec<_> = rows.into_iter().filter(|(id, _)| !self.has_embedded(*id)).collect();
+    fn put_embedded(&self, rows: Vec<(EmbedInput, Embedded)>, keep: Keep) {
+        let new: Vec<_> = rows.into_iter().filter(|(input, _)| !self.has_embedded(*input)).collect();
         {
             let mut results = self.write();
             let generation = results.keep(keep);
-            for (id, embedded) in new {
-                generation.bytes += 640;
-                generation.embedded.insert(id, embedded);
+            for (input, embedded) in new {
+                generation.bytes += EMBEDDED_BYTES;
+                generation.embedded.insert(input, embedded);
             }
         }
         self.relieve();
@@ -380,6 +420,19 @@ impl Memo for StoreMemo {
 }
 
 impl Generation {
+    /// Takes the vectors out that no entry has.
+    fn take_unplaced(&mut self, placed: &FxHashMap<EmbedInput, Ordinal>) -> Self {
+        let is_unplaced = |(input, embedded): &(EmbedInput, Embedded)| {
+            matches!(embedded, Embedded::Vector(_)) && !placed.contains_key(input)
+        };
+        let (unplaced, rest): (FxHashMap<_, _>, FxHashMap<_, _>) =
+            std::mem::take(&mut self.embedded).into_iter().partition(is_unplaced);
+        let bytes = unplaced.len() * EMBEDDED_BYTES;
+        self.embedded = rest;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        Self { embedded: unplaced, bytes, ..Self::default() }
+    }
+
     fn absorb(&mut self, other: Self) {
         self.cleaned.extend(other.cleaned);
         self.texts.extend(other.texts);
@@ -449,17 +502,14 @@ impl Opened {
     }
 
     fn decode_head(&self, encoded: &[u8]) -> Result<Head, StoreError> {
-        codec::decode(encoded).map_err(|source| self.heads.values.damaged(source))
+        unpack_head(encoded).map_err(|source| self.heads.values.damaged(source))
     }
 }
 
-/// Returns what the stored components stand for: none of them for a text without a vector.
-fn embedded_from(bytes: &[u8]) -> Option<Embedded> {
-    if bytes.is_empty() {
-        return Some(Embedded::NoVector);
-    }
+/// Returns the vector of stored components.
+fn vector_from(bytes: &[u8]) -> Option<Vector> {
     let components: Vec<f16> = bytes.chunks_exact(2).map(|pair| f16::from_le_bytes([pair[0], pair[1]])).collect();
-    Vector::from_components(components).ok().map(Embedded::Vector)
+    Vector::from_components(components).ok()
 }
 
 #[cfg(test)]

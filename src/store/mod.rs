@@ -25,6 +25,7 @@ mod catalogue;
 mod codec;
 mod collected;
 mod columns;
+mod coverage;
 mod identities;
 mod identity;
 mod layout;
@@ -52,19 +53,22 @@ pub use codec::CodecError;
 pub(crate) use codec::{decode, encode};
 pub use collected::LastCollection;
 pub use columns::{Columns, Judge};
+pub use coverage::Coverage;
 pub use identity::SourceRoots;
 pub use layout::{Layout, STORE_FORMAT, WriterLock, writer};
 pub use lease::{Gate, Lease, leases};
 pub use looks::LookBook;
 pub use mapped::Mapping;
-pub use memo::{Flush, StoreMemo};
+pub use memo::{Flush, Kept, StoreMemo};
 pub use records::{EntryRecord, Receipt, SourceKind, SourceRecord, ViewRecord};
 pub use requests::{Asked, CollectionRequest, answer, requests};
 pub(crate) use shared::{create_file, open_file};
 pub use state::{FetchState, LeftOutState, SourceState, TrackerState, TroubleState, UnreadableState, WatchState};
 pub use sweep::{Needed, Portion, Superfluous, Swept};
+pub use vectors::vector_id;
 
 use mapped::Mapped;
+use snapshots::Ordinal;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tables::Tables;
@@ -224,6 +228,30 @@ impl Database {
     #[must_use]
     pub fn memo(&self, model: dataflows::data::Fingerprint) -> StoreMemo {
         StoreMemo::new(self.mapped.clone(), model)
+    }
+
+    /// Returns which entries one model covers.
+    #[must_use]
+    pub fn coverage(&self, model: dataflows::data::Fingerprint) -> Coverage {
+        Coverage::new(self.mapped.clone(), model)
+    }
+
+    /// Returns where the vectors of a model are: what each input is stored under, and the ordinal of the entry that has its
+    /// vector, in the order of the former.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn placed_vectors(&self) -> Result<Vec<([u8; 16], Ordinal)>, StoreError> {
+        let tables = self.mapped.tables()?;
+        let mut placed = Vec::new();
+        tables.vectors.inputs.each(&*tables.read()?, |id, number| {
+            if number != vectors::NO_VECTOR {
+                placed.push((id, Ordinal::new(number)));
+            }
+            Ok(())
+        })?;
+        placed.sort_unstable();
+        Ok(placed)
     }
 
     /// Takes hold of the database, to write to it.

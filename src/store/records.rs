@@ -3,6 +3,7 @@
 //! In and out: plain values. **Invariant:** a value that is stored is decoded as it was encoded: fields are neither moved nor left out
 //! within a format of the store.
 
+use super::{CodecError, decode};
 use dataflows::data::Entry;
 use serde::{Deserialize, Serialize};
 use snapshots::SourceId;
@@ -14,8 +15,6 @@ pub struct EntryRecord {
     pub entry: Entry,
     /// Tokens in the fields `text` and `name`, exactly as the analyzer counted them.
     pub tokens: [u32; 2],
-    /// Whether the model gave it a vector.
-    pub has_vector: bool,
 }
 
 /// What kind of source it is.
@@ -86,4 +85,51 @@ pub struct Receipt {
     pub faults: u64,
     /// Milliseconds spent on finding what changed, cleaning, chunking, embedding, applying, and from start to end.
     pub ms: [f32; 6],
+    /// Texts that were given to the model once more, since it had failed or their vectors were lost.
+    pub retried: u64,
+}
+
+/// A receipt as stores of format 3 have it.
+#[derive(Serialize, Deserialize)]
+struct OldReceipt {
+    counts: [u64; 10],
+    ms: [f32; 6],
+}
+
+/// Reads a receipt of any format.
+pub(super) fn receipt_from(bytes: &[u8]) -> Result<Receipt, CodecError> {
+    decode(bytes).or_else(|_| {
+        let OldReceipt { counts, ms } = decode(bytes)?;
+        let [added, changed, removed, cleaned, chunked, embedded, inserted, retracted, cache_hits, faults] = counts;
+        let retried = 0;
+        Ok(Receipt {
+            added,
+            changed,
+            removed,
+            cleaned,
+            chunked,
+            embedded,
+            inserted,
+            retracted,
+            cache_hits,
+            faults,
+            ms,
+            retried,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::encode;
+
+    #[test]
+    fn a_receipt_of_format_3_is_read_as_one_without_a_retry() {
+        let old = OldReceipt { counts: [1, 2, 300, 4, 70_000, 6, 7, 8, 9, 10], ms: [0.5, 1.0, 2.0, 3.0, 4.0, 5.0] };
+        let read = receipt_from(&encode(&old)).unwrap();
+        assert_eq!((read.added, read.chunked, read.faults, read.ms[5], read.retried), (1, 70_000, 10, 5.0, 0));
+        let new = Receipt { retried: 300, ..read };
+        assert_eq!(receipt_from(&encode(&new)).unwrap(), new);
+    }
 }

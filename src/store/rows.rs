@@ -9,12 +9,13 @@
 //! Neighbours mostly share path and place, so each of these is looked up once in a row.
 
 use super::packing::{
-    PackedDocument, PackedEntry, PackedOutcome, Place, head_and_place, pack_document, unpack_document, unpack_entry,
+    PackedDocument, PackedEntry, PackedOutcome, Place, head_and_place, pack_document, pack_head, pack_place, unpack_document,
+    unpack_entry, unpack_place,
 };
 use super::records::EntryRecord;
 use super::tables::Opened;
 use super::texts::TextHashes;
-use super::{CodecError, StoreError, codec};
+use super::{CodecError, StoreError};
 use dataflows::data::{Card, ChunkingId, Document, DocumentPath, Entry, Outcome};
 use heed::{RoTxn, RwTxn};
 
@@ -36,11 +37,11 @@ impl<'t> RowReader<'t> {
     pub(super) fn entry(&mut self, row: &[u8]) -> Result<(EntryRecord, Card), StoreError> {
         let entries = &self.tables.entries;
         let row = unpack_entry(row).ok_or_else(|| entries.damaged(CodecError::not("an entry")))?;
-        let PackedEntry { path, head, place, text, occurrence, tokens, has_vector } = row;
+        let PackedEntry { path, head, place, text, occurrence, tokens } = row;
         let card = self.tables.head(self.txn, head)?.card(self.place(place)?);
         let text = self.hashes.get(self.txn, text)?;
         let entry = Entry { path: self.path(path)?, card: card.hash(), text, occurrence };
-        Ok((EntryRecord { entry, tokens, has_vector }, card))
+        Ok((EntryRecord { entry, tokens }, card))
     }
 
     /// Returns the number of the path of an entry's row.
@@ -72,7 +73,7 @@ impl<'t> RowReader<'t> {
     fn place(&mut self, number: u32) -> Result<Place, StoreError> {
         let places = &self.tables.places;
         shared(&mut self.place, number, || {
-            codec::decode(places.value(self.txn, number)?).map_err(|source| places.values.damaged(source))
+            unpack_place(places.value(self.txn, number)?).map_err(|source| places.values.damaged(source))
         })
     }
 }
@@ -105,17 +106,16 @@ impl RowWriter {
         record: &EntryRecord,
         card: &Card,
     ) -> Result<PackedEntry, StoreError> {
-        let EntryRecord { entry, tokens, has_vector } = record;
+        let EntryRecord { entry, tokens } = record;
         let (head, place) = head_and_place(card);
         let text = tables.texts.number(txn, entry.text)?.ok_or_else(|| tables.texts.rows.lost(entry.text))?;
         Ok(PackedEntry {
             path: self.path(tables, txn, &entry.path)?,
-            head: tables.heads.number(txn, &codec::encode(&head))?,
+            head: tables.heads.number(txn, &pack_head(&head))?,
             place: self.place(tables, txn, place)?,
             text,
             occurrence: entry.occurrence,
             tokens: *tokens,
-            has_vector: *has_vector,
         })
     }
 
@@ -142,7 +142,7 @@ impl RowWriter {
         match &self.place {
             Some((known, number)) if *known == place => Ok(*number),
             _ => {
-                let number = tables.places.number(txn, &codec::encode(&place))?;
+                let number = tables.places.number(txn, &pack_place(&place))?;
                 Ok(self.place.insert((place, number)).1)
             }
         }
@@ -157,7 +157,7 @@ pub(super) fn row_of(
 ) -> Result<Option<(u32, Vec<u8>)>, StoreError> {
     let Some(path) = tables.paths.find(txn, document.path.as_bytes())? else { return Ok(None) };
     let place = match place_of(document) {
-        Some(place) => match tables.places.find(txn, &codec::encode(&place))? {
+        Some(place) => match tables.places.find(txn, &pack_place(&place))? {
             Some(place) => place,
             None => return Ok(None),
         },

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  kept documents ──► cleaned ──► texts ◄── chunk lists ◄── kept documents
-//!  kept entries ────► texts, vectors                     heads ◄── chunk lists, rows of entries
+//!  kept entries ────► texts, inputs of the model          heads ◄── chunk lists, rows of entries
 //! ```
 //!
 //! **Invariant:** a row that a kept version leads to is never removed, whenever the sweep breaks off: rows that name others
@@ -20,13 +20,14 @@ use super::StoreError;
 use super::packing::{NumberedList, PackedCleaned, unpack_entry, unpack_list};
 use super::tables::{Table, Tables};
 use super::texts::TextHashes;
-use super::vectors::VectorKey;
+use super::vectors::{NO_VECTOR, vector_id};
 use super::{CodecError, decode};
-use dataflows::data::{ChunkingId, DocumentId, Entry, TextHash};
+use dataflows::data::{ChunkingId, DocumentId, EmbedInput, Entry, Fingerprint, TextHash};
 use heed::RoTxn;
 use roaring::RoaringBitmap;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
+use snapshots::Ordinal;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
@@ -43,8 +44,8 @@ pub struct Needed {
     texts: Vec<Key>,
     /// The rows of entries, which name their heads.
     rows: RoaringBitmap,
-    /// Card and text.
-    vectors: Vec<[u8; 32]>,
+    /// What the model was asked for entries, each with the ordinal of one.
+    inputs: Vec<(EmbedInput, u32)>,
 }
 
 /// How many rows were removed.
@@ -58,19 +59,23 @@ pub struct Swept {
     pub texts: u64,
     /// What chunks and cards are called.
     pub heads: u64,
-    /// Vectors, of all models.
+    /// Where vectors are, and vectors that no entry has, of all models.
     pub vectors: u64,
 }
 
 impl Needed {
-    /// Needs what an entry names: its text, and the vectors of card and text together.
-    pub fn entry(&mut self, entry: &Entry) {
-        let (card, text) = (entry.card.to_bytes(), entry.text.to_bytes());
-        self.texts.push(text);
-        let mut both = [0; 32];
-        both[..16].copy_from_slice(&card);
-        both[16..].copy_from_slice(&text);
-        self.vectors.push(both);
+    /// Needs what an entry names, its text, and the vectors of its input.
+    pub fn entry(&mut self, ordinal: Ordinal, entry: &Entry, input: EmbedInput) {
+        self.texts.push(entry.text.to_bytes());
+        self.inputs.push((input, ordinal.get()));
+    }
+
+    /// Returns what the needed inputs are stored under, each with the ordinal of an entry, ascending.
+    fn vectors(&self, models: &[Fingerprint]) -> Vec<(Key, u32)> {
+        let of_model = |&model: &Fingerprint| {
+            self.inputs.iter().map(move |(input, ordinal)| (vector_id(model, *input), *ordinal))
+        };
+        sorted(models.iter().flat_map(of_model).collect())
     }
 
     /// Needs what the rows of these entries name by number.
@@ -118,7 +123,16 @@ pub struct Superfluous {
     /// In the order of their numbers, in which they lie.
     texts: Rows<(u32, Key), Key>,
     heads: Rows<u32, u32>,
-    vectors: Rows<(u32, VectorKey), [u8; 32]>,
+    vectors: Moves,
+    parked: Rows<Key, Key>,
+}
+
+/// Inputs whose vector an entry has that goes: of each the entry that has it then, or nothing where the input goes as well.
+#[derive(Default)]
+struct Moves {
+    inputs: Vec<(Key, Option<u32>)>,
+    /// What is needed again, with an entry that has it.
+    kept: FxHashMap<Key, u32>,
 }
 
 /// Rows of one table.
@@ -161,14 +175,14 @@ impl Superfluous {
             chunks: self.chunks.keys.len() as u64,
             texts: self.texts.keys.len() as u64,
             heads: self.heads.keys.len() as u64,
-            vectors: self.vectors.keys.len() as u64,
+            vectors: (self.vectors.inputs.iter().filter(|(_, to)| to.is_none()).count() + self.parked.keys.len()) as u64,
         }
     }
 
     /// Returns whether nothing is left to remove.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.count() == Swept::default()
+        self.count() == Swept::default() && self.vectors.inputs.is_empty()
     }
 
     /// Looks for what nothing needs; finds nothing where `go_on`, which is asked for each row, says no.
@@ -214,13 +228,22 @@ impl Superfluous {
         let heads = heads.into_iter().map(u32::to_be_bytes).collect();
         let heads = superfluous(tables, &tables.heads.values, heads, |_| Ok(go_on()))?;
         found.heads.keys = heads.into_iter().map(u32::from_be_bytes).collect();
-        let vectors = sorted(needed.vectors.clone());
-        tables.vectors.each(&*tables.read()?, |number, key| {
-            // Whichever model gave it.
-            if vectors.binary_search(&card_and_text(key)).is_err() {
-                found.vectors.keys.push((number, *key));
+        let txn = tables.read()?;
+        let vectors = needed.vectors(&tables.vectors.models(&txn)?);
+        let find = |id: &Key| vectors.get(vectors.partition_point(|(known, _)| known < id)).filter(|(known, _)| known == id);
+        tables.vectors.inputs.each(&txn, |id, ordinal| {
+            match find(&id) {
+                None => found.vectors.inputs.push((id, None)),
+                Some((_, other)) if ordinal != NO_VECTOR && !needed.rows.contains(ordinal) => {
+                    found.vectors.inputs.push((id, Some(*other)));
+                }
+                Some(_) => {}
             }
             Ok(())
+        })?;
+        tables.vectors.parked.each(&txn, |id, _| {
+            found.parked.keys.extend(Key::try_from(id).ok().filter(|id| find(id).is_none()));
+            Ok(go_on())
         })?;
         Ok(go_on().then_some(found))
     }
@@ -246,7 +269,11 @@ impl Superfluous {
         self.chunks.keep(needed.chunks.iter().copied());
         self.texts.keep(needed.texts.iter().copied().chain(hashes_of(tables, &txn, numbers)?));
         self.heads.keep(heads);
-        self.vectors.keep(needed.vectors.iter().copied());
+        let vectors = needed.vectors(&tables.vectors.models(&txn)?);
+        self.parked.keep(vectors.iter().map(|(id, _)| *id));
+        if !self.vectors.inputs.is_empty() {
+            self.vectors.kept.extend(vectors);
+        }
         Ok(())
     }
 
@@ -278,8 +305,20 @@ impl Superfluous {
             } else if let Some(key) = self.heads.next(|key| *key) {
                 tables.heads.values.remove(txn, &key.to_be_bytes())?;
                 swept.heads += 1;
-            } else if let Some((number, key)) = self.vectors.next(|(_, key)| card_and_text(key)) {
-                tables.vectors.remove(txn, &key, number)?;
+            } else if let Some((id, to)) = self.vectors.inputs.pop() {
+                match self.vectors.kept.get(&id).copied().or(to) {
+                    // One of those that stay has the same vector.
+                    Some(ordinal) if tables.vectors.inputs.get(txn, id)? != Some(NO_VECTOR) => {
+                        tables.vectors.set(txn, [(id, ordinal)])?;
+                    }
+                    Some(_) => {}
+                    None => {
+                        tables.vectors.remove(txn, id)?;
+                        swept.vectors += 1;
+                    }
+                }
+            } else if let Some(id) = self.parked.next(|id| *id) {
+                tables.vectors.parked.remove(txn, &id)?;
                 swept.vectors += 1;
             } else {
                 break;
@@ -321,13 +360,6 @@ fn superfluous<const N: usize>(
         Ok(true)
     })?;
     Ok(superfluous)
-}
-
-/// Returns what a vector was made of, whichever model made it.
-fn card_and_text(key: &VectorKey) -> [u8; 32] {
-    let mut both = [0; 32];
-    both.copy_from_slice(&key[16..]);
-    both
 }
 
 /// Returns the number of the text that a row of `cleaned` names, if it names one.

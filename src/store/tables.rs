@@ -3,8 +3,8 @@
 //! In and out: bytes, by table. Keys are identities (sixteen bytes, hashes already, so their order says nothing) or
 //! ordinals and numbers (four bytes, big endian, so that the last row holds the largest).
 //!
-//! **Invariant:** a row is written once. Results and catalogue rows are never changed in place; what is written again is
-//! the same. What no kept version needs is removed, and comes back under the same key if it is ever made again.
+//! **Invariant:** a row is written once, but for counts that grow and for where a vector is. Results and catalogue rows are
+//! never changed in place; what is written again is the same. What no kept version needs is removed, and comes back under the same key if it is ever made again.
 
 use super::identities::Identities;
 use super::layout::io;
@@ -31,7 +31,7 @@ mod tests;
 /// Where that much is refused (a limit on address space; 128 GiB in all under valgrind), less is tried.
 const MAP_BYTES: [usize; 3] = [256 << 30, 64 << 30, 16 << 30];
 /// How many tables there are, with room to add some.
-const MAX_TABLES: u32 = 32;
+const MAX_TABLES: u32 = 48;
 /// How many read transactions all processes together may have open.
 const MAX_READERS: u32 = 510;
 
@@ -103,7 +103,7 @@ pub(super) struct Opened {
     pub(super) places: Numbering,
     /// Paths, as bytes.
     pub(super) paths: Numbering,
-    /// Vectors, by number and by what they are of.
+    /// Where vectors are, by what they are of.
     pub(super) vectors: Vectors,
     /// ordinal → `PackedEntry`.
     pub(super) entries: Table,
@@ -215,7 +215,12 @@ impl Opened {
             heads: Numbering { values: open("heads")?, names: open("head_names")? },
             places: Numbering { values: open("places")?, names: open("place_names")? },
             paths: Numbering { values: open("paths")?, names: open("path_names")? },
-            vectors: Vectors { rows: open("vector_rows")?, numbers: Identities { rows: open("vector_numbers")? } },
+            vectors: Vectors {
+                inputs: Identities { rows: open("vector_inputs")? },
+                parked: open("parked_vectors")?,
+                coverage: open("coverage")?,
+                owed: open("owed_vectors")?,
+            },
             entries: open("entries")?,
             columns,
             entry_ids: Identities { rows: open("entry_ids")? },
@@ -304,8 +309,10 @@ impl Opened {
             self.places.names,
             self.paths.values,
             self.paths.names,
-            self.vectors.rows,
-            self.vectors.numbers.rows,
+            self.vectors.inputs.rows,
+            self.vectors.parked,
+            self.vectors.coverage,
+            self.vectors.owed,
             self.entries,
             self.entry_ids.rows,
             self.documents,
@@ -372,6 +379,11 @@ fn lengthen(env: &Env) -> Result<(), StoreError> {
 }
 
 impl Table {
+    /// Makes a table of rows of another format.
+    pub(super) const fn old(name: &'static str, rows: Rows) -> Self {
+        Self { name, rows }
+    }
+
     /// Returns how many rows there are.
     pub(super) fn len(&self, txn: &RoTxn<'_>) -> Result<u64, StoreError> {
         self.rows.len(txn).map_err(|source| StoreError::Database { attempt: "count the rows of a table", source })
@@ -437,6 +449,21 @@ impl Table {
         let failed = |source| StoreError::Database { attempt: "read a table", source };
         let rows = self.rows.prefix_iter(txn, prefix).map_err(failed)?;
         rows.map(|row| codec::decode(row.map_err(failed)?.1).map_err(|source| self.damaged(source))).collect()
+    }
+
+    /// Calls `look` with each row whose key begins with `prefix`, in the order of keys.
+    pub(super) fn each_with(
+        &self,
+        txn: &RoTxn<'_>,
+        prefix: &[u8],
+        mut look: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let failed = |source| StoreError::Database { attempt: "read a table", source };
+        for row in self.rows.prefix_iter(txn, prefix).map_err(failed)? {
+            let (key, bytes) = row.map_err(failed)?;
+            look(key, bytes)?;
+        }
+        Ok(())
     }
 
     /// Returns the row of the largest key.

@@ -12,16 +12,21 @@
 
 use super::identities::Id;
 use super::layout::OLDER_FORMAT;
+use super::numbering::number_of;
 use super::tables::{Rows, Tables};
 use super::texts::HASH_BYTES;
-use super::vectors::VectorKey;
 use super::{Gate, Layout, StoreError};
+use inputs::OldVectors;
 use std::ops::Bound;
+
+mod inputs;
 
 /// Rows that one transaction copies or removes at the most.
 const TRANSACTION_ROWS: usize = if cfg!(test) { 7 } else { 8192 };
-/// The tables of format 2 that are no more: hash of a text → its number and its bytes; model, card, text → components.
-const OLD_TABLES: [&str; 2] = ["texts", "vectors"];
+/// The table of format 2 that is no more: hash of a text → its number and its bytes.
+const TEXTS: &str = "texts";
+/// The mark of the step that says where vectors are: the ordinal where it goes on.
+const INPUTS_MARK: &[u8] = b"upgrade inputs";
 
 /// Brings a database to this build's format, if it is of the one before, and returns the gate then, still shut. The writer's
 /// lock is held.
@@ -39,17 +44,15 @@ pub(super) fn upgrade(layout: &Layout, tables: &Tables) -> Result<Option<Gate>, 
             tracing::info!(
                 "bringing the store at {path} from format {OLDER_FORMAT} to the next: some minutes, where it is large"
             );
-            if let Some(texts) = old(OLD_TABLES[0])? {
+            if let Some(texts) = old(TEXTS)? {
                 copy_texts(tables, texts)?;
-            }
-            if let Some(vectors) = old(OLD_TABLES[1])? {
-                copy_vectors(tables, vectors)?;
             }
             layout.put_format()?;
         }
         checked => checked?,
     }
-    for name in OLD_TABLES {
+    place_vectors(tables)?;
+    for name in [TEXTS].into_iter().chain(inputs::TABLES) {
         if let Some(table) = old(name)? {
             clear(tables, table)?;
         }
@@ -93,30 +96,15 @@ fn copy_texts(tables: &Tables, old: Rows) -> Result<(), StoreError> {
     }
 }
 
-/// Copies vectors in the order of their keys.
-fn copy_vectors(tables: &Tables, old: Rows) -> Result<(), StoreError> {
-    let vectors = &tables.vectors;
-    let mut last: Option<Vec<u8>> = None;
+/// Writes where the vectors of all entries are, a portion a transaction.
+fn place_vectors(tables: &Tables) -> Result<(), StoreError> {
+    let Some(old) = OldVectors::open(tables)? else { return Ok(()) };
     loop {
         let mut transaction = tables.begin()?;
         let txn = &mut transaction.0;
-        let from = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut rows: Vec<(VectorKey, Vec<u8>)> = Vec::new();
-        let mut read = 0;
-        for row in old.range(txn, &(from, Bound::Unbounded)).map_err(failed)?.take(TRANSACTION_ROWS) {
-            let (key, components) = row.map_err(failed)?;
-            read += 1;
-            last = Some(key.to_vec());
-            let known = VectorKey::try_from(key).map_err(|_| vectors.rows.lost("that can be read"))?;
-            if !vectors.has(txn, &known)? {
-                rows.push((known, components.to_vec()));
-            }
-        }
-        if read == 0 {
-            return Ok(());
-        }
-        let first = vectors.name(txn, rows.iter().map(|(key, _)| key))?;
-        vectors.put(txn, first, rows.iter().map(|(key, components)| (key, components.clone())))?;
+        let from = tables.marks.bytes(txn, INPUTS_MARK)?.and_then(number_of).unwrap_or(0);
+        let Some(next) = inputs::portion(&old, tables, txn, from)? else { return Ok(()) };
+        tables.marks.put_bytes(txn, INPUTS_MARK, &next.to_be_bytes())?;
         transaction.commit()?;
     }
 }
@@ -143,7 +131,6 @@ fn clear(tables: &Tables, table: Rows) -> Result<(), StoreError> {
 mod tests {
     use super::*;
     use crate::store::packing::{cases, pack_text};
-    use crate::store::vectors::KEY_BYTES;
     use dataflows::data::TextHash;
     use proptest::prelude::*;
     use std::fs;
@@ -156,13 +143,9 @@ mod tests {
         TextHash::of(&text(n))
     }
 
-    fn vector(n: u8) -> (VectorKey, Vec<u8>) {
-        ([n; KEY_BYTES], vec![n; usize::from(n % 3) * 8])
-    }
-
     /// Fills a database as format 2 had it: texts under numbers of which some lead to what was removed or has another one now.
-    fn fill(layout: &Layout, tables: &Tables, numbers: &[u32], vectors: u8) {
-        let [texts, rows] = OLD_TABLES.map(|name| tables.make_other(name));
+    fn fill(layout: &Layout, tables: &Tables, numbers: &[u32]) {
+        let texts = tables.make_other(TEXTS);
         let mut txn = tables.write().unwrap();
         let hashes = &tables.texts.hashes;
         let mut first = 0_u32;
@@ -175,9 +158,6 @@ mod tests {
             let row = [&number.to_le_bytes()[..], &pack_text(&text(*n))].concat();
             texts.put(&mut txn, &hash(*n).to_bytes(), &row).unwrap();
         }
-        for (key, components) in (0..vectors).map(vector) {
-            rows.put(&mut txn, &key, &components).unwrap();
-        }
         txn.commit().unwrap();
         fs::write(layout.root().join("FORMAT"), format!("tidemill store format {OLDER_FORMAT}\n")).unwrap();
     }
@@ -187,7 +167,6 @@ mod tests {
         #[test]
         fn what_format_2_held_is_held_and_how_often_it_is_begun_does_not_matter(
             numbers in prop::collection::vec(0u32..40, 0..60),
-            vectors in 0u8..40,
             begun in 1usize..3,
         ) {
             let folder = tempfile::tempdir().unwrap();
@@ -196,7 +175,7 @@ mod tests {
             let tables = Tables::open(&layout.memo(), true).unwrap();
             for _ in 0..begun {
                 // As one leaves it that broke off in front of the new FORMAT.
-                fill(&layout, &tables, &numbers, vectors);
+                fill(&layout, &tables, &numbers);
                 upgrade(&layout, &tables).unwrap();
                 layout.check().unwrap();
             }
@@ -210,16 +189,9 @@ mod tests {
             }
             prop_assert_eq!(tables.texts.rows.len(&txn).unwrap(), stored);
             prop_assert_eq!(tables.texts.count_lost(&txn).unwrap(), 0);
-            for (key, components) in (0..vectors).map(vector) {
-                prop_assert_eq!(tables.vectors.components(&txn, &key).unwrap(), Some(components.as_slice()));
-            }
-            prop_assert_eq!(tables.vectors.rows.len(&txn).unwrap(), u64::from(vectors));
-            prop_assert_eq!(tables.vectors.count_lost(&txn).unwrap(), 0);
             drop(txn);
-            for name in OLD_TABLES {
-                let old = tables.make_other(name);
-                prop_assert!(old.is_empty(&tables.read().unwrap()).unwrap());
-            }
+            let old = tables.make_other(TEXTS);
+            prop_assert!(old.is_empty(&tables.read().unwrap()).unwrap());
         }
     }
 }

@@ -1,140 +1,129 @@
-//! Vectors as results: stored in the order in which they come, found by model, card and text.
+//! Where the vector of each input is: an entry has it, nothing can have it, or it is parked here until an entry has it.
 //!
-//! In: components, or that a text has no vector, inside a write transaction. Out: the same, to whoever names model, card and
-//! text.
+//! In: what a model made of inputs, and the ordinals of the entries that got these vectors, inside a write transaction. Out:
+//! where the vector of an input is.
 //!
 //! ```text
-//!  number ─► model, card, text, components      hash of model, card and text ─► number
+//!  hash of model and input ─► ordinal of an entry that has the vector, or NO_VECTOR       vector_inputs
+//!                          ─► components, as long as no entry has it                      parked_vectors
 //! ```
 //!
-//! **Invariant:** what is asked for is told of nothing else: the row says itself whose vector it is. Nothing else names
-//! these numbers, so one may come again after its row was removed.
+//! **Invariant:** a vector is stored in one place. The vector files hold it from the moment that an entry with its input is
+//! published; until then it is parked. An ordinal is written here after the vector files have its row durably.
 
 use super::StoreError;
 use super::identities::{Id, Identities};
-use super::numbering::{next, number_of};
 use super::tables::Table;
-use dataflows::data::{EmbedId, Fingerprint, Hasher};
+use dataflows::data::{EmbedInput, Fingerprint, Hasher};
 use heed::{RoTxn, RwTxn};
 
-/// Bytes of a row in front of the components.
-pub(super) const KEY_BYTES: usize = 48;
+/// Stands for an input that has no vector. No entry has this ordinal.
+pub(super) const NO_VECTOR: u32 = u32::MAX;
+/// Bytes of a model's fingerprint, which keys of `coverage` and `owed` begin with.
+pub(super) const MODEL_BYTES: usize = 16;
 
-/// What a vector is known by, as its row begins: model, card and text.
-pub(super) type VectorKey = [u8; KEY_BYTES];
+/// Returns what a model's answer to an input is stored under.
+#[must_use]
+pub fn vector_id(model: Fingerprint, input: EmbedInput) -> [u8; 16] {
+    let hasher = Hasher::new("vector of input").part(&model.to_bytes()).part(&input.to_bytes());
+    Fingerprint::from_words(hasher.finish()).to_bytes()
+}
 
-/// Returns what a model's vector of a card and a text is known by.
-pub(super) fn vector_key(model: Fingerprint, id: EmbedId) -> VectorKey {
-    let mut key = [0; KEY_BYTES];
-    key[..16].copy_from_slice(&model.to_bytes());
-    key[16..32].copy_from_slice(&id.card.to_bytes());
-    key[32..].copy_from_slice(&id.text.to_bytes());
-    key
+/// What is stored of an input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stored<'t> {
+    /// An entry with this ordinal has its vector.
+    At(u32),
+    /// It has no vector.
+    NoVector,
+    /// The components of its vector, which no entry has yet.
+    Parked(&'t [u8]),
 }
 
 /// The tables of vectors.
 #[derive(Clone, Copy)]
 pub(super) struct Vectors {
-    /// number → model, card, text and components, none for a text without a vector.
-    pub(super) rows: Table,
-    /// hash of model, card and text → number.
-    pub(super) numbers: Identities,
+    /// hash of model and input → ordinal, or [`NO_VECTOR`].
+    pub(super) inputs: Identities,
+    /// hash of model and input → components.
+    pub(super) parked: Table,
+    /// model, block of 65,536 ordinals → bitmap of the entries that can have no vector ([`coverage`](super::coverage)).
+    pub(super) coverage: Table,
+    /// model, ordinal → why the entry has no vector yet.
+    pub(super) owed: Table,
 }
 
 impl Vectors {
-    /// Returns whether there is a row.
-    pub(super) fn has(&self, txn: &RoTxn<'_>, key: &VectorKey) -> Result<bool, StoreError> {
-        self.numbers.get(txn, id(key)).map(|number| number.is_some())
-    }
-
-    /// Returns the bytes of the components, if there is a row.
-    pub(super) fn components<'t>(&self, txn: &'t RoTxn<'_>, key: &VectorKey) -> Result<Option<&'t [u8]>, StoreError> {
-        let Some(number) = self.numbers.get(txn, id(key))? else { return Ok(None) };
-        let row = self.rows.bytes(txn, &number.to_be_bytes())?;
-        row.and_then(|row| row.strip_prefix(key)).map(Some).ok_or_else(|| self.rows.lost(number))
-    }
-
-    /// Leaves out the vectors that are stored: two threads may have made one, and a flush have written it in between.
-    pub(super) fn unknown<T>(
-        &self,
-        txn: &RoTxn<'_>,
-        vectors: impl Iterator<Item = (VectorKey, T)>,
-    ) -> Result<Vec<(VectorKey, T)>, StoreError> {
-        let mut unknown = Vec::new();
-        for (key, vector) in vectors {
-            if !self.has(txn, &key)? {
-                unknown.push((key, vector));
-            }
-        }
-        Ok(unknown)
-    }
-
-    /// Names vectors that are not stored by the next numbers, in this order, and returns the first; [`Self::put`] stores them, in
-    /// the same transaction.
-    pub(super) fn name<'a>(
-        &self,
-        txn: &mut RwTxn<'_>,
-        new: impl Iterator<Item = &'a VectorKey>,
-    ) -> Result<u32, StoreError> {
-        let first = next(&self.rows, txn)?;
-        self.numbers.put_all(txn, (first..).zip(new).map(|(number, key)| (id(key), number)).collect())?;
-        Ok(first)
-    }
-
-    /// Writes vectors that were just named, the first of them by this number: each what it is known by and the bytes of its
-    /// components.
-    pub(super) fn put<'a>(
-        &self,
-        txn: &mut RwTxn<'_>,
-        first: u32,
-        new: impl Iterator<Item = (&'a VectorKey, Vec<u8>)>,
-    ) -> Result<(), StoreError> {
-        for (number, (key, components)) in (first..).zip(new) {
-            self.rows.put_bytes(txn, &number.to_be_bytes(), &[&key[..], &components].concat())?;
-        }
-        Ok(())
-    }
-
-    /// Calls `look` with the number and the key of each row, in the order of numbers.
-    pub(super) fn each(
-        &self,
-        txn: &RoTxn<'_>,
-        mut look: impl FnMut(u32, &VectorKey) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        self.rows.each(txn, |number, row| {
-            let (Some(number), Some(key)) = (number_of(number), row.first_chunk()) else {
-                return Err(self.rows.lost("that can be read"));
-            };
-            look(number, key)?;
-            Ok(true)
+    /// Returns what is stored of an input.
+    pub(super) fn get<'t>(&self, txn: &'t RoTxn<'_>, id: Id) -> Result<Option<Stored<'t>>, StoreError> {
+        Ok(match self.inputs.get(txn, id)? {
+            Some(NO_VECTOR) => Some(Stored::NoVector),
+            Some(ordinal) => Some(Stored::At(ordinal)),
+            None => self.parked.bytes(txn, &id)?.map(Stored::Parked),
         })
     }
 
-    /// Removes the row that has this number.
-    pub(super) fn remove(&self, txn: &mut RwTxn<'_>, key: &VectorKey, number: u32) -> Result<(), StoreError> {
-        self.rows.remove(txn, &number.to_be_bytes())?;
-        self.numbers.remove(txn, id(key))
+    /// Writes where vectors are: the ordinal of an entry, or [`NO_VECTOR`]. What was parked or elsewhere is forgotten.
+    pub(super) fn set(&self, txn: &mut RwTxn<'_>, rows: impl IntoIterator<Item = (Id, u32)>) -> Result<(), StoreError> {
+        let has_parked = self.parked.len(txn)? > 0;
+        let mut new = Vec::new();
+        for (id, number) in rows {
+            match self.inputs.get(txn, id)? {
+                Some(known) if known == number => continue,
+                Some(_) => self.inputs.remove(txn, id)?,
+                None if has_parked => self.parked.remove(txn, &id)?,
+                None => {}
+            }
+            new.push((id, number));
+        }
+        self.inputs.put_all(txn, new)
     }
 
-    /// Returns how many rows are not led to by what they are known by, and how many numbers lead to none.
+    /// Parks vectors of which nothing is stored.
+    pub(super) fn park(&self, txn: &mut RwTxn<'_>, mut rows: Vec<(Id, Vec<u8>)>) -> Result<(), StoreError> {
+        rows.sort_unstable_by_key(|(id, _)| *id);
+        rows.iter().try_for_each(|(id, components)| self.parked.put_bytes(txn, id, components))
+    }
+
+    /// Forgets an input.
+    pub(super) fn remove(&self, txn: &mut RwTxn<'_>, id: Id) -> Result<(), StoreError> {
+        self.inputs.remove(txn, id)?;
+        self.parked.remove(txn, &id)
+    }
+
+    /// Takes note of a model, of which something is stored.
+    pub(super) fn note(&self, txn: &mut RwTxn<'_>, model: Fingerprint) -> Result<(), StoreError> {
+        let key = [&model.to_bytes()[..], &[0, 0]].concat();
+        if self.coverage.bytes(txn, &key)?.is_some() {
+            return Ok(());
+        }
+        self.coverage.put_bytes(txn, &key, &[])
+    }
+
+    /// Returns the models of which something is stored.
+    pub(super) fn models(&self, txn: &RoTxn<'_>) -> Result<Vec<Fingerprint>, StoreError> {
+        let mut models = Vec::new();
+        self.coverage.each(txn, |key, _| {
+            let model = key.first_chunk().map(|model| Fingerprint::from_bytes(*model));
+            let model = model.ok_or_else(|| self.coverage.lost("that can be read"))?;
+            if models.last() != Some(&model) {
+                models.push(model);
+            }
+            Ok(true)
+        })?;
+        Ok(models)
+    }
+
+    /// Returns how many inputs are both with an entry and parked.
     pub(super) fn count_lost(&self, txn: &RoTxn<'_>) -> Result<u64, StoreError> {
-        let (mut lost, mut found, mut known) = (0, 0, 0_u64);
-        self.each(txn, |number, key| {
-            let leads_here = self.numbers.get(txn, id(key))? == Some(number);
-            found += u64::from(leads_here);
-            lost += u64::from(!leads_here);
-            Ok(())
+        let mut twice = 0;
+        self.parked.each(txn, |id, _| {
+            let id = id.try_into().map_err(|_| self.parked.lost("that can be read"))?;
+            twice += u64::from(self.inputs.get(txn, id)?.is_some());
+            Ok(true)
         })?;
-        self.numbers.each(txn, |_, _| {
-            known += 1;
-            Ok(())
-        })?;
-        Ok(lost + known.abs_diff(found))
+        Ok(twice)
     }
-}
-
-fn id(key: &VectorKey) -> Id {
-    Fingerprint::from_words(Hasher::new("vector").part(key).finish()).to_bytes()
 }
 
 #[cfg(test)]
@@ -145,51 +134,59 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn row(n: u16) -> Vec<u8> {
-        let mut row = vec![0; KEY_BYTES];
-        row[..2].copy_from_slice(&n.to_le_bytes());
-        row.extend(vec![n as u8; usize::from(n % 4) * 64]);
-        row
+    #[derive(Clone, PartialEq, Debug)]
+    enum Known {
+        Number(u32),
+        Parked(u8),
     }
 
-    fn key(row: &[u8]) -> VectorKey {
-        *row.first_chunk().unwrap()
+    #[derive(Clone, Debug)]
+    enum Step {
+        Set(Vec<(u8, u32)>),
+        Park(Vec<(u8, u8)>),
+        Remove(Vec<u8>),
     }
 
-    fn put(vectors: &Vectors, txn: &mut RwTxn<'_>, rows: impl Iterator<Item = Vec<u8>>) {
-        let new: Vec<_> = rows.map(|row| (key(&row), row[KEY_BYTES..].to_vec())).collect();
-        let first = vectors.name(txn, new.iter().map(|(key, _)| key)).unwrap();
-        vectors.put(txn, first, new.iter().map(|(key, components)| (key, components.clone()))).unwrap();
+    fn step() -> impl Strategy<Value = Step> {
+        let number = prop_oneof![4 => 0u32..9, 1 => Just(NO_VECTOR)];
+        prop_oneof![
+            3 => prop::collection::btree_map(0u8..40, number, 0..20).prop_map(|rows| Step::Set(rows.into_iter().collect())),
+            2 => prop::collection::btree_map(0u8..40, any::<u8>(), 0..20).prop_map(|rows| Step::Park(rows.into_iter().collect())),
+            1 => prop::collection::vec(0u8..40, 0..10).prop_map(Step::Remove),
+        ]
+    }
+
+    fn id(n: u8) -> Id {
+        vector_id(Fingerprint::default(), EmbedInput::from_words([u64::from(n), 0]))
     }
 
     proptest! {
         #![proptest_config(cases(24))]
         #[test]
-        fn vectors_are_found_as_in_a_map_whatever_is_removed_and_lost(
-            steps in prop::collection::vec((prop::collection::btree_set(0u16..300, 0..60), any::<bool>(), prop::bool::weighted(0.2)), 1..10),
-        ) {
+        fn an_input_is_in_one_place_as_in_a_map(steps in prop::collection::vec((step(), prop::bool::weighted(0.2)), 1..12)) {
             let folder = tempfile::tempdir().unwrap();
-            let mut stored: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
-            for (numbers, is_removed, is_lost) in steps {
-                let tables = Tables::open(folder.path(), true).unwrap();
-                let vectors = tables.vectors;
+            let tables = Tables::open(folder.path(), true).unwrap();
+            let vectors = tables.vectors;
+            let mut stored: BTreeMap<u8, Known> = BTreeMap::new();
+            for (step, is_lost) in steps {
                 let mut txn = tables.write().unwrap();
                 let before = stored.clone();
-                if is_removed {
-                    let mut found = BTreeMap::new();
-                    vectors.each(&txn, |number, key| {
-                        found.insert(*key, number);
-                        Ok(())
-                    }).unwrap();
-                    for n in numbers {
-                        if let Some(row) = stored.remove(&n) {
-                            vectors.remove(&mut txn, &key(&row), found[&key(&row)]).unwrap();
+                match step {
+                    Step::Set(rows) => {
+                        vectors.set(&mut txn, rows.iter().map(|(n, number)| (id(*n), *number))).unwrap();
+                        stored.extend(rows.into_iter().map(|(n, number)| (n, Known::Number(number))));
+                    }
+                    Step::Park(rows) => {
+                        let new: Vec<_> = rows.into_iter().filter(|(n, _)| !stored.contains_key(n)).collect();
+                        vectors.park(&mut txn, new.iter().map(|(n, byte)| (id(*n), vec![*byte; 4])).collect()).unwrap();
+                        stored.extend(new.into_iter().map(|(n, byte)| (n, Known::Parked(byte))));
+                    }
+                    Step::Remove(rows) => {
+                        for n in rows {
+                            vectors.remove(&mut txn, id(n)).unwrap();
+                            stored.remove(&n);
                         }
                     }
-                } else {
-                    let new: Vec<u16> = numbers.into_iter().filter(|n| !stored.contains_key(n)).collect();
-                    put(&vectors, &mut txn, new.iter().map(|n| row(*n)));
-                    stored.extend(new.into_iter().map(|n| (n, row(n))));
                 }
                 if is_lost {
                     txn.abort();
@@ -198,11 +195,19 @@ mod tests {
                     txn.commit().unwrap();
                 }
                 let txn = tables.read().unwrap();
-                for n in 0..300 {
-                    let row = row(n);
-                    let expected = stored.get(&n).map(|row| &row[KEY_BYTES..]);
-                    prop_assert_eq!(vectors.components(&txn, &key(&row)).unwrap(), expected);
-                    prop_assert_eq!(vectors.has(&txn, &key(&row)).unwrap(), expected.is_some());
+                for n in 0..40 {
+                    let found = vectors.get(&txn, id(n)).unwrap();
+                    let expected = stored.get(&n).map(|known| match known {
+                        Known::Number(NO_VECTOR) => (true, NO_VECTOR, Vec::new()),
+                        Known::Number(number) => (false, *number, Vec::new()),
+                        Known::Parked(byte) => (false, 0, vec![*byte; 4]),
+                    });
+                    let found = found.map(|found| match found {
+                        Stored::NoVector => (true, NO_VECTOR, Vec::new()),
+                        Stored::At(number) => (false, number, Vec::new()),
+                        Stored::Parked(bytes) => (false, 0, bytes.to_vec()),
+                    });
+                    prop_assert_eq!(found, expected);
                 }
                 prop_assert_eq!(vectors.count_lost(&txn).unwrap(), 0);
             }
@@ -210,18 +215,18 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_lead_back_is_counted_and_never_told() {
+    fn what_is_in_two_places_is_counted_and_models_are_known_once_each() {
         let folder = tempfile::tempdir().unwrap();
         let tables = Tables::open(folder.path(), true).unwrap();
         let vectors = tables.vectors;
         let mut txn = tables.write().unwrap();
-        put(&vectors, &mut txn, (0..3).map(row));
-        assert_eq!(vectors.count_lost(&txn).unwrap(), 0);
-        // The row of another stands where this one's was.
-        vectors.rows.put_bytes(&mut txn, &1_u32.to_be_bytes(), &row(7)).unwrap();
-        assert!(vectors.components(&txn, &key(&row(1))).is_err());
-        assert_eq!(vectors.count_lost(&txn).unwrap(), 2, "a row without a number, and a number without its row");
-        vectors.rows.put_bytes(&mut txn, &1_u32.to_be_bytes(), &[1; KEY_BYTES - 1]).unwrap();
-        assert!(vectors.count_lost(&txn).is_err());
+        vectors.set(&mut txn, [(id(1), 7)]).unwrap();
+        vectors.parked.put_bytes(&mut txn, &id(1), &[0; 4]).unwrap();
+        assert_eq!(vectors.count_lost(&txn).unwrap(), 1);
+        let models = [1, 2].map(|n| Fingerprint::from_words([n, n]));
+        for model in [models[0], models[1], models[0]] {
+            vectors.note(&mut txn, model).unwrap();
+        }
+        assert_eq!(vectors.models(&txn).unwrap(), models);
     }
 }

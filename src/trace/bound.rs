@@ -15,7 +15,7 @@ use crate::watch::{Content, Contents, FileMode, FileState};
 use dataflows::chunk::{TextChunk, chunk};
 use dataflows::clean::clean;
 use dataflows::code::{is_manifest, module_name};
-use dataflows::data::{Chunk, ChunkingId, DocumentId, DocumentPath, EmbedId, EntryId, FileChange, TextHash, place};
+use dataflows::data::{Chunk, ChunkingId, DocumentId, DocumentPath, EmbedInput, EntryId, FileChange, TextHash, place};
 use dataflows::rules::{Rule, Rules};
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -51,7 +51,7 @@ pub struct Bound {
     commits: FxHashMap<CommitId, RoaringBitmap>,
     texts: FxHashMap<DocumentId, Option<Text>>,
     lists: FxHashMap<ChunkingId, Arc<Vec<Chunk>>>,
-    embedded: FxHashSet<EmbedId>,
+    embedded: FxHashSet<EmbedInput>,
     numbers: FxHashMap<EntryId, u32>,
     identities: Vec<EntryId>,
     least: Least,
@@ -207,9 +207,9 @@ impl Bound {
         let module = nearest(&head.modules, path.folder());
         let labels = rule.labels(path);
         let mut placed = Vec::with_capacity(list.len());
-        for entry in place(path, &module, &labels, &list).map(|placed| placed.entry) {
-            self.least.embedded += u64::from(self.embedded.insert(entry.embed_id()));
-            let id = entry.id();
+        for one in place(path, &module, &labels, &list) {
+            self.least.embedded += u64::from(self.embedded.insert(one.embed_input()));
+            let id = one.entry.id();
             let number = *self.numbers.entry(id).or_insert_with(|| {
                 self.identities.push(id);
                 (self.identities.len() - 1) as u32

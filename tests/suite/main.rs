@@ -22,6 +22,7 @@ mod interrupts;
 mod layering;
 mod live;
 mod locality;
+mod owed;
 mod readers;
 mod rebuilt;
 mod receipts;

@@ -62,7 +62,7 @@ impl Seen {
                     module: module_of(&modules, path),
                     labels: Vec::new(),
                 };
-                self.embedded.insert((card, text));
+                self.embedded.insert(card.frame().around(&text));
             }
         }
         let after = [self.cleaned.len(), self.chunked.len(), self.embedded.len()];

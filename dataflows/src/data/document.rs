@@ -48,7 +48,7 @@ pub enum StageName {
     Clean,
     /// From cleaned text to chunks.
     Chunk,
-    /// From card and text to a vector.
+    /// From what a model embeds to a vector.
     Embed,
 }
 

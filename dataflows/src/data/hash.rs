@@ -105,6 +105,10 @@ identity! {
     CardHash
 }
 identity! {
+    /// Names what a model embeds: a chunk's text and what its card puts around it ([`Frame`](super::Frame)).
+    EmbedInput
+}
+identity! {
     /// Names one content under one way of cleaning it: the distinct input of the clean stage.
     DocumentId
 }

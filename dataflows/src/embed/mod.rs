@@ -9,9 +9,11 @@
 //! A text without a known word has no vector. That is a case of its own and not a zero vector, which would have no
 //! direction and so no cosine. Where texts come from and where vectors are kept is left to others.
 
+mod each;
 mod hash;
 mod vector;
 
+pub use each::{Answers, embed_each};
 pub use hash::HashEmbedder;
 pub use vector::Vector;
 

@@ -9,7 +9,7 @@ use crate::code::{OutlineError, Outliner};
 use crate::data::{Chunk, ChunkingId, Document, Outcome, StageName, TextHash, View};
 use crate::memo::{Chunked, Keep, Memo};
 use crate::rules::{RuleId, Rules};
-use crate::stage::{Task, Time, asynchronous};
+use crate::stage::{Ran, Task, Time, asynchronous};
 use differential_dataflow::VecCollection;
 use differential_dataflow::operators::ThresholdTotal;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Task<(ChunkingId, TextHash, RuleId)> for ChunkTask {
         self.memo.chunks(id).is_some()
     }
 
-    fn run(&self, inputs: &[(ChunkingId, TextHash, RuleId)]) -> u64 {
+    fn run(&self, inputs: &[(ChunkingId, TextHash, RuleId)]) -> Ran {
         let mut faults = 0;
         for &(id, hash, rule) in inputs {
             let Some(text) = self.memo.text(hash) else {
@@ -76,7 +76,7 @@ impl Task<(ChunkingId, TextHash, RuleId)> for ChunkTask {
             let cut = match cut_text(self.rules.rule(rule), &text, &*self.outliner) {
                 Ok(cut) => cut,
                 // Without a result: the graph ends, and nothing of it is published.
-                Err(OutlineError::Halted) => return faults,
+                Err(OutlineError::Halted) => return faults.into(),
                 Err(error) => {
                     self.give_up(&(id, hash, rule), error.to_string());
                     faults += 1;
@@ -93,7 +93,7 @@ impl Task<(ChunkingId, TextHash, RuleId)> for ChunkTask {
                 .unzip();
             self.memo.put_chunks(id, Chunked::new(chunks, cut.no_syntax), texts, Keep::Durable);
         }
-        faults
+        faults.into()
     }
 
     fn give_up(&self, &(id, _, _): &(ChunkingId, TextHash, RuleId), reason: String) {

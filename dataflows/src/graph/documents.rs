@@ -14,7 +14,7 @@ use crate::data::{
 };
 use crate::memo::{Content, Contents, Keep, Memo};
 use crate::rules::{RuleId, Rules};
-use crate::stage::{Task, Time, asynchronous};
+use crate::stage::{Ran, Task, Time, asynchronous};
 use differential_dataflow::VecCollection;
 use differential_dataflow::operators::ThresholdTotal;
 use std::sync::Arc;
@@ -146,7 +146,7 @@ impl Task<(DocumentId, ContentId, RuleId)> for CleanTask {
         self.memo.cleaned(id).is_some()
     }
 
-    fn run(&self, inputs: &[(DocumentId, ContentId, RuleId)]) -> u64 {
+    fn run(&self, inputs: &[(DocumentId, ContentId, RuleId)]) -> Ran {
         let mut faults = 0;
         for &(id, content, rule) in inputs {
             let rule = self.rules.rule(rule);
@@ -175,7 +175,7 @@ impl Task<(DocumentId, ContentId, RuleId)> for CleanTask {
                 }
             }
         }
-        faults
+        faults.into()
     }
 
     fn give_up(&self, &(id, _, _): &(DocumentId, ContentId, RuleId), reason: String) {

@@ -1,19 +1,19 @@
 //! From documents to entries: each chunk takes its place at each path.
 //!
-//! In: documents that know their module. Out: entries; the chunks that an edit left alone cancel in the consolidation
+//! In: documents that know their module. Out: entries with their cards; the chunks that an edit left alone cancel in the consolidation
 //! behind this step.
 
-use crate::data::{ChunkingId, Document, DocumentPath, Entry, Outcome, View, place};
+use crate::data::{CardedEntry, ChunkingId, Document, DocumentPath, Outcome, View, place};
 use crate::memo::{Chunked, Memo};
 use crate::stage::Time;
 use differential_dataflow::VecCollection;
 use std::sync::Arc;
 
-/// Places the chunks of every document and remembers their cards.
+/// Places the chunks of every document.
 pub(super) fn place_all(
     documents: VecCollection<'_, Time, (View, Document)>,
     memo: Arc<dyn Memo>,
-) -> VecCollection<'_, Time, (View, Entry)> {
+) -> VecCollection<'_, Time, (View, CardedEntry)> {
     // The content is dropped first: an edit that left the cleaned text as it was cancels before its chunks are read.
     let placed = documents.flat_map(|(view, document)| match document.outcome {
         Outcome::Indexed { chunking, module, labels } => Some((view, document.path, chunking, module, labels)),
@@ -24,21 +24,18 @@ pub(super) fn place_all(
     })
 }
 
-/// Returns the entries of one document. A card is remembered under its own hash, so doing it twice changes nothing.
+/// Returns the entries of one document, each with its card.
 fn entries_of(
     memo: &dyn Memo,
     path: &DocumentPath,
     chunking: ChunkingId,
     module: &str,
     labels: &[(String, String)],
-) -> Vec<Entry> {
+) -> Vec<CardedEntry> {
     let list = memo.chunks(chunking);
     match list.as_deref() {
         Some(Chunked::Chunks(chunks) | Chunked::WithoutSyntax(chunks, _)) => place(path, module, labels, chunks)
-            .map(|placed| {
-                memo.put_card(placed.entry.card, &placed.card);
-                placed.entry
-            })
+            .map(|placed| CardedEntry { entry: placed.entry, card: Arc::new(placed.card) })
             .collect(),
         Some(Chunked::Fault(_)) => Vec::new(),
         // No entries would be a silent loss: their retraction, once the list is found again, would take back what never

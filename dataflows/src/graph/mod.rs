@@ -1,6 +1,6 @@
 //! The graph: from files of views to changes of entries, by epoch.
 //!
-//! In: a collection of [`File`]s. Out: through the sink, per epoch, the [`Entry`]s and [`Document`]s that came to life or
+//! In: a collection of [`File`]s. Out: through the sink, per epoch, the [`CardedEntry`]s and [`Document`]s that came to life or
 //! died in each view.
 //!
 //! ```text
@@ -12,12 +12,13 @@
 //!                           ▼  chunk   (asynchronous)   ▼
 //!  manifests ──► module of each folder ──► placed: (view, path, chunk list, module)
 //!                                                       ▼  consolidate: an edit that changes no text stops here
-//!                  inputs = distinct (card, text) ◄── entries ──► consolidate: chunks that stayed cancel
+//!               asked: by what is embedded ◄── entries ──► consolidate: chunks that stayed cancel
 //!                           ▼  embed   (asynchronous)   ▼
 //!                           └────────────────────────► sink, when the frontier has passed the epoch
 //! ```
 //!
-//! **Invariant:** only identities, paths and small metadata are arranged; texts and vectors are in the memo. Everything
+//! **Invariant:** only identities, paths and small metadata are arranged; texts and vectors are in the memo, and a card
+//! travels with its entry as data, from where it is placed to the sink. Everything
 //! that costs, or may waver, is in an [`asynchronous`] stage; what stands in a `map` here is a pure look-up or a pure
 //! function, so a retraction equals the insertion it undoes.
 //!
@@ -34,7 +35,7 @@ mod vectors;
 pub(crate) use sink::Gathered;
 
 use crate::code::Outliner;
-use crate::data::{Document, Entry, File, View};
+use crate::data::{CardedEntry, Document, File, View};
 use crate::embed::Embedder;
 use crate::memo::{Contents, Memo};
 use crate::rules::Rules;
@@ -69,8 +70,8 @@ pub(crate) struct Parts {
 /// A row that came to life or died in a view.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub(crate) enum Row {
-    /// An entry of the indexes.
-    Entry(View, Entry),
+    /// An entry of the indexes, with its card.
+    Entry(View, CardedEntry),
     /// A file, and what became of it.
     Document(View, Document),
 }

@@ -3,10 +3,10 @@
 //! In: rows and the vectors' progress. Out: per epoch a consolidated, sorted list of changes.
 //!
 //! **Invariant:** once the probe has passed an epoch, [`Gathered::take`] gives all of its changes, from all workers, and
-//! every vector they need is in the memo. The order within an epoch is that of the rows, not of their arrival.
+//! what the model made of each is in the memo. The order within an epoch is that of the rows, not of their arrival.
 
 use super::Row;
-use crate::data::EmbedId;
+use super::vectors::Asked;
 use crate::stage::Time;
 use differential_dataflow::VecCollection;
 use differential_dataflow::consolidation::consolidate;
@@ -34,7 +34,7 @@ impl Gathered {
 /// Gathers `rows` on worker 0 and lets `probe` follow both inputs.
 pub(super) fn gather<'s>(
     rows: VecCollection<'s, Time, Row>,
-    vectors: VecCollection<'s, Time, EmbedId>,
+    vectors: VecCollection<'s, Time, Asked>,
     probe: &ProbeHandle<Time>,
 ) -> Rc<RefCell<Gathered>> {
     let gathered = Rc::new(RefCell::new(Gathered::default()));

@@ -9,7 +9,7 @@
 //! expensive stages have threads of their own.
 
 use crate::code::Outliner;
-use crate::data::{Document, Entry, Epoch, File, FileChange, View};
+use crate::data::{CardedEntry, Document, Epoch, File, FileChange, View};
 use crate::embed::Embedder;
 use crate::graph::{self, Parts, Row};
 use crate::memo::{Contents, Memo};
@@ -56,8 +56,8 @@ pub struct MillThreads {
 pub struct EpochDone {
     /// Which epoch.
     pub epoch: Epoch,
-    /// Entries that came (+1) or went (−1), by view, sorted.
-    pub entries: Vec<(View, Entry, isize)>,
+    /// Entries that came (+1) or went (−1), each with its card, by view, sorted.
+    pub entries: Vec<(View, CardedEntry, isize)>,
     /// Files whose row came (+1) or went (−1), by view, sorted.
     pub documents: Vec<(View, Document, isize)>,
     /// What the expensive stages did for it.

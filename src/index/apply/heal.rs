@@ -7,11 +7,11 @@
 //!  log ────────► reached ordinals ──┬─ rows missing in the catalogue ──► refused: nothing else knows them
 //!                                   ├─ files of the lexical index damaged, documents missing,
 //!                                   │  or of another analyzer ──► made again (`reindex`)
-//!                                   └─ vectors missing ──► appended again from the memo
+//!                                   └─ vectors missing ──► found elsewhere, or embedded again; else owed
 //! ```
 //!
-//! **Invariant:** what is made again is what was there: an entry's text, card and vector are in the database under their
-//! hashes. What was mended is told in one line.
+//! **Invariant:** what is made again is what was there: an entry's text and card are in the database, and a vector follows from
+//! them and the model. What was mended is told in one line.
 //!
 //! Rows that no kept version reaches are left alone: a publish that names one of them looks for itself (`presence`).
 //!
@@ -19,17 +19,20 @@
 //! their writer.
 
 use super::ApplyError;
+use super::owed::{Mended, Mender};
 use super::reindex::{Reason, reindex};
-use crate::index::lexical::{self, LexicalError, LexicalWriter, WriterOptions};
+use crate::index::lexical::{self, LexicalError, LexicalWriter, WriterOptions, searched_name};
 use crate::index::vector::VectorWriter;
 use crate::store::{Catalogue, Database, Layout, StoreMemo};
-use dataflows::memo::{Embedded, Memo};
+use dataflows::embed::Embedder;
+use dataflows::memo::Memo;
 use roaring::RoaringBitmap;
 use snapshots::{Archive, Bitmaps, Ordinal};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
-/// Vectors that are appended at once.
+/// Entries that get their vectors in one transaction.
 const BATCH: usize = 8192;
 
 /// Refuses a store whose version log is shorter than it was: opening it would take what is missing for never published.
@@ -56,11 +59,12 @@ pub fn heal(
     memo: &StoreMemo,
     archive: &mut Archive,
     vectors: &mut VectorWriter,
+    embedder: &Arc<dyn Embedder>,
 ) -> Result<LexicalWriter, ApplyError> {
     let catalogue = database.catalogue();
     let reached = archive.reached()?;
     check_rows(&catalogue, &reached)?;
-    heal_vectors(&catalogue, memo, &reached.entries, vectors)?;
+    heal_vectors(database, memo, &reached.entries, vectors, embedder)?;
     if let Some(reason) = why_again(&layout.lexical(), &reached.entries)? {
         reindex(layout, database, memo, archive, &reached.entries, &reason)?;
     }
@@ -74,47 +78,40 @@ fn check_rows(catalogue: &Catalogue, reached: &Bitmaps) -> Result<(), ApplyError
     if missing > 0 { Err(ApplyError::RowsGone { missing }) } else { Ok(()) }
 }
 
-/// Appends the vectors of those of some entries that have one and are not held; returns the entries that have none.
-pub(super) fn append_vectors(
-    catalogue: &Catalogue,
-    memo: &StoreMemo,
-    entries: &RoaringBitmap,
-    vectors: &mut VectorWriter,
-) -> Result<RoaringBitmap, ApplyError> {
-    let mut again = Vec::new();
-    let missing = entries - vectors.held();
-    let with_vector = catalogue.with_vector(&missing)?;
-    for ordinal in with_vector.iter().map(Ordinal::new) {
-        let record = catalogue.entry(ordinal)?;
-        let Some(Embedded::Vector(vector)) = memo.embedded(record.entry.embed_id()) else {
-            memo.check()?;
-            return Err(ApplyError::ResultGone { what: "vector", path: record.entry.path });
-        };
-        again.push((ordinal, vector));
-        if again.len() == BATCH {
-            vectors.append(&std::mem::take(&mut again))?;
-        }
-    }
-    if !again.is_empty() {
-        vectors.append(&again)?;
-    }
-    Ok(missing - with_vector)
-}
-
-/// Appends the vectors that the files lost, and tells of it.
+/// Gives entries the vectors that the files lost, or that the model refused before, and tells of it.
 fn heal_vectors(
-    catalogue: &Catalogue,
+    database: &Database,
     memo: &StoreMemo,
     reached: &RoaringBitmap,
     vectors: &mut VectorWriter,
+    embedder: &Arc<dyn Embedder>,
 ) -> Result<(), ApplyError> {
-    let before = vectors.held().len();
-    append_vectors(catalogue, memo, reached, vectors)?;
-    let (number, healed) = (vectors.held().len() - before, vectors.healed());
+    let coverage = database.coverage(embedder.fingerprint());
+    let (catalogue, memo, embedder) = (database.catalogue(), memo.clone(), embedder.clone());
+    let missing: Vec<u32> = (reached - vectors.held() - coverage.without()?).into_iter().collect();
+    let mender = Mender { catalogue, coverage, memo, embedder };
+    let mut all = Mended::default();
+    for part in missing.chunks(BATCH) {
+        // Where the model refuses all of it, the next attempts are the tracker's.
+        if all.is_refused {
+            all.owed.extend(part);
+            continue;
+        }
+        let mapping = database.mapping()?;
+        let mut transaction = mapping.write()?;
+        let mut mended = mender.mend(&part.iter().copied().collect(), vectors, &mut transaction)?;
+        transaction.commit()?;
+        mender.committed(&mut mended);
+        all.add(mended);
+    }
+    let (number, healed) = (all.given.len(), vectors.healed());
     if number > 0 || !healed.set_aside.is_empty() {
         let aside: Vec<String> = healed.set_aside.iter().map(|path| path.display().to_string()).collect();
         let aside = if aside.is_empty() { String::new() } else { format!("; set aside: {}", aside.join(", ")) };
-        tracing::warn!("{number} vectors were missing and came back from the memo{aside}");
+        tracing::warn!("{number} vectors were missing and are there again{aside}");
+    }
+    if !all.owed.is_empty() {
+        tracing::warn!("{} entries have no vector yet, which is tried again", all.owed.len());
     }
     Ok(())
 }
@@ -132,7 +129,7 @@ pub(super) fn add_words(
             memo.check()?;
             return Err(ApplyError::ResultGone { what: "text", path: record.entry.path });
         };
-        if lexical.add(ordinal, &text, &card.searched_name())? != record.tokens {
+        if lexical.add(ordinal, &text, &searched_name(&card))? != record.tokens {
             return Err(ApplyError::ResultGone { what: "text as it was", path: record.entry.path });
         }
     }

@@ -20,6 +20,7 @@
 
 mod error;
 mod heal;
+mod owed;
 mod part;
 mod plan;
 mod presence;
@@ -31,22 +32,26 @@ pub use heal::{check_log, heal};
 pub use target::{CommitTarget, Published, Purpose, Target};
 
 use super::background::{Tended, Urgency};
-use super::lexical::LexicalWriter;
+use super::lexical::{LexicalWriter, searched_name};
 use super::vector::VectorWriter;
-use crate::store::{Catalogue, Database, EntryRecord, Flush, Mapping, StoreMemo, WriteTransaction};
-use dataflows::data::{Document, Entry, EntryId, Fingerprint, View};
-use dataflows::embed::Vector;
-use dataflows::memo::{Embedded, Memo};
+use crate::store::{Catalogue, Coverage, Database, EntryRecord, Flush, Kept, Mapping, StoreMemo, WriteTransaction};
+use dataflows::data::{Card, CardedEntry, Document, EmbedInput, EntryId, Fingerprint, View};
+use dataflows::embed::{Embedder, Vector};
+use dataflows::memo::Memo;
 use dataflows::run::EpochDone;
+use owed::{Mended, Mender};
 use part::Parts;
 use plan::Draft;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 use snapshots::{Archive, Bitmaps, Ordinal, OrdinalCounter, SourceId, VersionId, ViewId};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Entries that one transaction of the catalogue takes at the most.
 const TRANSACTION_ROWS: usize = 8192;
+/// Entries that another attempt of the model is about at the most: some milliseconds of a fast one.
+const MENDED_AT_ONCE: usize = 256;
 
 /// Everything that a publish writes to; there is one a store.
 pub struct IndexWriter {
@@ -61,8 +66,13 @@ pub struct IndexWriter {
     heads: FxHashMap<View, Head>,
     /// The entries alive in some head, until the next publish.
     hot: Option<RoaringBitmap>,
-    /// Entries that are known to have no vector.
+    mender: Mender,
+    /// Entries that can have no vector.
     without_vector: RoaringBitmap,
+    /// Entries that are owed a vector.
+    owed: RoaringBitmap,
+    /// Where the next attempt begins among them.
+    next_owed: u32,
     /// Of heads whose step is under way: what its parts so far have brought.
     parts: FxHashMap<View, Parts>,
     /// When the last epoch that came out of the graph did so.
@@ -85,6 +95,15 @@ pub(super) struct Beside<'a> {
     pub(super) vectors: &'a mut VectorWriter,
 }
 
+/// What came of a part of an attempt to get vectors that entries are owed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tried {
+    /// Entries for which the model answered.
+    pub given: u64,
+    /// Whether the attempt is over: every entry had its turn, or the model refused all of some texts.
+    pub is_last: bool,
+}
+
 /// What the graph holds for one head, as bitmaps.
 #[derive(Clone, Default)]
 struct Head {
@@ -96,10 +115,16 @@ struct Head {
 #[derive(Default)]
 struct Batch {
     ordinals: FxHashMap<EntryId, Ordinal>,
-    entries: Vec<(Ordinal, EntryRecord)>,
+    entries: Vec<(Ordinal, EntryRecord, Arc<Card>)>,
     documents: FxHashMap<Document, Ordinal>,
     rows: FxHashMap<Ordinal, Document>,
     vectors: Vec<(Ordinal, Vector)>,
+    /// Where the vectors are from now on that no entry had before.
+    placed: FxHashMap<EmbedInput, Ordinal>,
+    /// New entries that can have no vector.
+    without_vector: RoaringBitmap,
+    /// New entries whose vector could not be had, and why.
+    owed: Vec<(Ordinal, String)>,
     /// Identity and tokens of every entry that the batch touched.
     touched: FxHashMap<Ordinal, (EntryId, [u32; 2])>,
 }
@@ -116,9 +141,11 @@ impl IndexWriter {
         lexical: LexicalWriter,
         vectors: VectorWriter,
         fingerprint: Fingerprint,
-        model: Fingerprint,
+        embedder: Arc<dyn Embedder>,
     ) -> Result<Self, ApplyError> {
-        let catalogue = database.catalogue();
+        let (catalogue, model) = (database.catalogue(), embedder.fingerprint());
+        let mender =
+            Mender { catalogue: catalogue.clone(), coverage: database.coverage(model), memo: memo.clone(), embedder };
         let (entries, documents) = (archive.used_entries(), archive.used_documents());
         // Both indexes may hold orphans as well: their ordinals are passed over, never given out again.
         let next_entry = entries.max(catalogue.next_entry()?).max(lexical.next_ordinal()).max(vectors.next_ordinal());
@@ -134,7 +161,10 @@ impl IndexWriter {
             next_document: OrdinalCounter::resume(next_document),
             heads: FxHashMap::default(),
             hot: None,
-            without_vector: RoaringBitmap::new(),
+            without_vector: mender.coverage.without()?,
+            owed: mender.coverage.owed()?.into_keys().collect(),
+            next_owed: 0,
+            mender,
             parts: FxHashMap::default(),
             graph_free: None,
             sources: FxHashMap::default(),
@@ -263,13 +293,14 @@ impl IndexWriter {
         let (mut transaction, flush) = self.write_catalogue(&mapping, &batch)?;
         self.database.put_log_bytes(&mut transaction, self.archive.log_bytes())?;
         let plan = self.plan(&epochs, heads, &batch, started)?;
-        self.answer_for(&plan.records)?;
+        let mut mended = self.answer_for(&plan.records, &mut transaction)?;
         self.graph_free = epochs.last().map(|(_, done)| done.finished);
         for published in &plan.published {
             self.catalogue.put_receipt(&mut transaction, published.epoch, &published.receipt)?;
         }
         transaction.commit()?;
         self.memo.flushed(flush);
+        self.mender.committed(&mut mended);
         self.archive.append(&plan.records)?;
         for (target, _) in &epochs {
             self.parts.remove(&target.graph_view);
@@ -308,12 +339,12 @@ impl IndexWriter {
 
     /// Returns what is alive after an epoch, and resolves what it touched to ordinals.
     fn move_on(&mut self, mut alive: Bitmaps, done: &EpochDone, batch: &mut Batch) -> Result<Bitmaps, ApplyError> {
-        let ids: Vec<EntryId> = done.entries.iter().map(|(_, entry, _)| entry.id()).collect();
+        let ids: Vec<EntryId> = done.entries.iter().map(|(_, carded, _)| carded.entry.id()).collect();
         let known = self.catalogue.entry_ordinals(ids.iter().copied())?;
-        for ((id, (_, entry, change)), known) in ids.into_iter().zip(&done.entries).zip(known) {
+        for ((id, (_, carded, change)), known) in ids.into_iter().zip(&done.entries).zip(known) {
             let ordinal = match known.or_else(|| batch.ordinals.get(&id).copied()) {
                 Some(ordinal) => ordinal,
-                None => self.new_entry(id, entry, batch)?,
+                None => self.new_entry(id, carded, batch)?,
             };
             let moved = match change {
                 1 => alive.entries.insert(ordinal.get()),
@@ -321,7 +352,7 @@ impl IndexWriter {
                 _ => false,
             };
             if !moved {
-                return Err(ApplyError::Inexact { what: "entry", path: entry.path.clone(), change: *change });
+                return Err(ApplyError::Inexact { what: "entry", path: carded.entry.path.clone(), change: *change });
             }
         }
         for (_, document, change) in &done.documents {
@@ -349,25 +380,40 @@ impl IndexWriter {
         Ok(alive)
     }
 
-    fn new_entry(&mut self, id: EntryId, entry: &Entry, batch: &mut Batch) -> Result<Ordinal, ApplyError> {
+    fn new_entry(&mut self, id: EntryId, carded: &CardedEntry, batch: &mut Batch) -> Result<Ordinal, ApplyError> {
+        let CardedEntry { entry, card } = carded;
         let ordinal = self.next_entry.next()?;
         batch.ordinals.insert(id, ordinal);
-        let has_vector = match self.memo.embedded(entry.embed_id()) {
-            Some(Embedded::Vector(vector)) => {
-                batch.vectors.push((ordinal, vector));
-                true
-            }
-            Some(Embedded::NoVector) => false,
-            Some(Embedded::Fault(error)) => {
-                tracing::warn!("{}: an entry has no vector: {error}", entry.path);
-                false
-            }
-            None => return Err(ApplyError::Unexpected("an entry came out of the graph before its vector")),
+        let input = card.embed_input(entry.text);
+        let of_batch = batch.placed.get(&input).and_then(|first| {
+            // Rows of a batch stand in the order of their ordinals.
+            let at = batch.vectors.binary_search_by_key(first, |(ordinal, _)| *ordinal).ok()?;
+            batch.vectors.get(at).map(|(_, vector)| vector.clone())
+        });
+        let kept = match of_batch {
+            Some(vector) => Some(Ok(vector)),
+            None => match self.memo.kept(input)? {
+                Some(Kept::Vector(vector)) => {
+                    batch.placed.insert(input, ordinal);
+                    Some(Ok(vector))
+                }
+                Some(Kept::At(other)) => {
+                    Some(owed::held(&self.vectors, other)?.ok_or_else(|| "its vector was lost with a file".to_owned()))
+                }
+                Some(Kept::NoVector) => None,
+                Some(Kept::Fault(error)) => Some(Err(error)),
+                None => return Err(ApplyError::Unexpected("an entry came out of the graph before its vector")),
+            },
         };
-        if !has_vector {
-            self.without_vector.insert(ordinal.get());
+        match kept {
+            Some(Ok(vector)) => batch.vectors.push((ordinal, vector)),
+            Some(Err(reason)) => batch.owed.push((ordinal, reason)),
+            None => {
+                batch.without_vector.insert(ordinal.get());
+            }
         }
-        batch.entries.push((ordinal, EntryRecord { entry: entry.clone(), tokens: [0; 2], has_vector }));
+        let record = EntryRecord { entry: entry.clone(), tokens: [0; 2] };
+        batch.entries.push((ordinal, record, card.clone()));
         Ok(ordinal)
     }
 
@@ -379,12 +425,12 @@ impl IndexWriter {
         if !batch.vectors.is_empty() {
             self.vectors.append(&batch.vectors)?;
         }
-        for (ordinal, record) in &mut batch.entries {
+        for (ordinal, record, card) in &mut batch.entries {
             let entry = &record.entry;
-            let (Some(text), Some(card)) = (self.memo.text(entry.text), self.memo.card(entry.card)) else {
-                return Err(ApplyError::Unexpected("an entry's text or card is missing from the store"));
+            let Some(text) = self.memo.text(entry.text) else {
+                return Err(ApplyError::Unexpected("an entry's text is missing from the store"));
             };
-            record.tokens = self.lexical.add(*ordinal, &text, &card.searched_name())?;
+            record.tokens = self.lexical.add(*ordinal, &text, &searched_name(card))?;
             batch.touched.insert(*ordinal, (entry.id(), record.tokens));
         }
         Ok(self.lexical.commit(self.next_entry.used())?)
@@ -396,28 +442,76 @@ impl IndexWriter {
     /// A first load goes in several transactions, whose pages would stay in memory otherwise: without a version in the log
     /// their rows are orphans like any other.
     fn write_catalogue<'m>(
-        &self,
+        &mut self,
         mapping: &'m Mapping,
         batch: &Batch,
     ) -> Result<(WriteTransaction<'m>, Flush), ApplyError> {
         let mut transaction = mapping.write()?;
-        let flush = self.memo.flush(&mut transaction)?;
-        let mut entries = Vec::with_capacity(batch.entries.len().min(TRANSACTION_ROWS));
+        let flush = self.memo.flush(&mut transaction, &batch.placed)?;
+        self.write_coverage(&mut transaction, batch)?;
         for (index, part) in batch.entries.chunks(TRANSACTION_ROWS).enumerate() {
             if index > 0 {
                 transaction.commit()?;
                 transaction = mapping.write()?;
             }
-            for (ordinal, record) in part {
-                let card = self.memo.card(record.entry.card);
-                entries.push((*ordinal, record, card.ok_or(ApplyError::Unexpected("an entry's card was never told"))?));
-            }
-            self.catalogue.put_entries(&mut transaction, entries.drain(..))?;
+            let rows = part.iter().map(|(ordinal, record, card)| (*ordinal, record, &**card));
+            self.catalogue.put_entries(&mut transaction, rows)?;
         }
         // In the order of keys, so that the database fills its pages.
         let mut rows: Vec<_> = batch.rows.iter().map(|(ordinal, row)| (*ordinal, row)).collect();
         rows.sort_unstable_by_key(|(ordinal, _)| *ordinal);
         self.catalogue.put_documents(&mut transaction, rows.into_iter())?;
         Ok((transaction, flush))
+    }
+
+    /// Writes which new entries can have no vector, and which are owed one.
+    fn write_coverage(&mut self, to: &mut WriteTransaction<'_>, batch: &Batch) -> Result<(), ApplyError> {
+        let coverage: &Coverage = &self.mender.coverage;
+        if !batch.without_vector.is_empty() {
+            coverage.put_without(to, &batch.without_vector)?;
+            self.without_vector |= &batch.without_vector;
+        }
+        if let Some((_, reason)) = batch.owed.first() {
+            coverage.put_owed(to, batch.owed.iter().map(|(ordinal, reason)| (*ordinal, reason.as_str())))?;
+            self.owed.extend(batch.owed.iter().map(|(ordinal, _)| ordinal.get()));
+            tracing::warn!("{} entries have no vector yet, which is tried again: {reason}", batch.owed.len());
+        }
+        Ok(())
+    }
+
+    /// Returns how many entries are owed a vector.
+    #[must_use]
+    pub fn owed(&self) -> u64 {
+        self.owed.len()
+    }
+
+    /// Asks the model once more for some of the vectors that entries are owed. Nothing is published, and answers have the
+    /// vectors from now on.
+    ///
+    /// # Errors
+    /// Where something cannot be read or written.
+    pub fn mend_owed(&mut self) -> Result<Tried, ApplyError> {
+        let behind = |first: u32| self.owed.range(first..).take(MENDED_AT_ONCE).collect::<RoaringBitmap>();
+        let some = Some(behind(self.next_owed)).filter(|some| !some.is_empty()).unwrap_or_else(|| behind(0));
+        let mapping = self.database.mapping()?;
+        let mut transaction = mapping.write()?;
+        let mut mended = self.mender.mend(&some, &mut self.vectors, &mut transaction)?;
+        transaction.commit()?;
+        self.mender.committed(&mut mended);
+        self.next_owed = some.max().map_or(0, |last| last.saturating_add(1));
+        self.note(&mended);
+        let given = (&mended.given | &mended.without).len();
+        if given > 0 {
+            tracing::info!("the model answered for {given} entries that were owed a vector");
+        }
+        let is_last = mended.is_refused || self.owed.range(self.next_owed..).next().is_none();
+        Ok(Tried { given, is_last })
+    }
+
+    /// Takes over what became of entries that lacked their vectors.
+    fn note(&mut self, mended: &Mended) {
+        self.without_vector |= &mended.without;
+        self.owed |= &mended.owed;
+        self.owed -= &mended.given | &mended.without | &mended.gone;
     }
 }

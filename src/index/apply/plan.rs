@@ -289,6 +289,7 @@ impl<'a> Planner<'a> {
             cleaned: work.clean.calls,
             chunked: work.chunk.calls,
             embedded: work.embed.calls,
+            retried: work.embed.retried,
             cache_hits: work.cache_hits(),
             faults: work.faults(),
             ms,

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  records ──► named entries ──┬─ no document ──► added again from its text, committed
-//!                              └─ no vector ────► the row says that it has one? ──► appended again from the memo
+//!                              └─ no vector ────► can it have one, and is it not owed? ──► found elsewhere, or embedded again
 //!
 //!  before the batch: a file went ──┬─ of vectors ──► written again from memory
 //!                                  └─ of words ────► the lexical index is made again from the stored texts
@@ -15,8 +15,9 @@
 //! record names is looked up in the sets of what both indexes hold, at a cost that follows the delta, and what is missing is
 //! made again from the database before the log names it.
 
-use super::{ApplyError, IndexWriter, heal};
+use super::{ApplyError, IndexWriter, Mended, heal};
 use crate::index::lexical::LexicalWriter;
+use crate::store::WriteTransaction;
 use roaring::RoaringBitmap;
 use snapshots::Record;
 
@@ -45,29 +46,36 @@ impl IndexWriter {
         Ok(Self { lexical: LexicalWriter::open_or_create(&place)?, ..self })
     }
 
-    /// Makes both indexes hold each entry that a version of `records` is the first to name.
-    pub(super) fn answer_for(&mut self, records: &[Record]) -> Result<(), ApplyError> {
+    /// Makes both indexes hold each entry that a version of `records` is the first to name; an entry whose vector the model
+    /// refuses is owed one.
+    pub(super) fn answer_for(
+        &mut self,
+        records: &[Record],
+        to: &mut WriteTransaction<'_>,
+    ) -> Result<Mended, ApplyError> {
         let mut named = RoaringBitmap::new();
         for record in records {
             if let Record::Version(version) = record {
                 named |= &version.changes.entries.inserted;
             }
         }
-        let before = self.vectors.held().len();
-        let unknown = &named - &self.without_vector;
-        self.without_vector |= heal::append_vectors(&self.catalogue, &self.memo, &unknown, &mut self.vectors)?;
-        let vectors = self.vectors.held().len() - before;
+        let unknown = &named - &self.without_vector - &self.owed - self.vectors.held();
+        let mended = match unknown.is_empty() {
+            true => Mended::default(),
+            false => self.mender.mend(&unknown, &mut self.vectors, to)?,
+        };
+        self.note(&mended);
         let words = named - self.lexical.held();
         if !words.is_empty() {
             heal::add_words(&self.catalogue, &self.memo, &words, &mut self.lexical)?;
             self.lexical.commit(self.next_entry.used())?;
         }
-        if vectors > 0 || !words.is_empty() {
-            let words = words.len();
+        if !mended.given.is_empty() || !words.is_empty() {
+            let (words, vectors) = (words.len(), mended.given.len());
             tracing::warn!(
                 "{words} texts and {vectors} vectors of entries that came back were missing and are there again"
             );
         }
-        Ok(())
+        Ok(mended)
     }
 }

@@ -15,7 +15,7 @@
 
 use super::ApplyError;
 use super::heal::{put_in_place, remove};
-use crate::index::lexical::{LexicalWriter, TEXT_FIELDS, WriterOptions};
+use crate::index::lexical::{LexicalWriter, TEXT_FIELDS, WriterOptions, searched_name};
 use crate::store::{Database, Gate, Layout, StoreError, StoreMemo};
 use dataflows::data::TextHash;
 use dataflows::memo::Memo;
@@ -119,7 +119,7 @@ fn make(
             counted.lost.push(ordinal);
             continue;
         };
-        let tokens = writer.add(ordinal, &text, &card.searched_name())?;
+        let tokens = writer.add(ordinal, &text, &searched_name(&card))?;
         counted.tokens.insert(ordinal.get(), tokens);
         if tokens != record.tokens {
             counted.changed.push((ordinal, tokens));

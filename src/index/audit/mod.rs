@@ -6,7 +6,7 @@
 //!  log ──────► ordinals that versions reach ──┬─► catalogue: a row each, and back by identity
 //!   │                                         ├─► results: text, card, chunk list, tokens, recomputed
 //!   └─► digests, counts, checkpoints          ├─► lexical index: one document each, as long as the entry
-//!       from the rows                         └─► vectors: one each where there is one, bit for bit the memo's
+//!       from the rows                         └─► vectors: one each unless it can have none, and where the memo says
 //! ```
 //!
 //! **Invariant:** without a finding, every version holds in both indexes what its digest names. The log is read first, so
@@ -14,17 +14,19 @@
 //!
 //! Ordinals that only dropped versions reach await their collection; those that no version ever reached are left by
 //! publishes that did not finish. Both are counted, and are no finding; nor is one that an index lacks, since a publish that
-//! takes it back makes it whole first, as long as its text and vector are among the results.
+//! takes it back makes it whole first, as long as its text is among the results. An entry that the model refused is owed
+//! its vector: a fault that `status` shows, and no finding.
 //! Damage of many rows is one finding with their number and the first of them.
 
 mod rows;
+mod vectors;
 
 use super::ReaderError;
 use super::lexical;
-use super::vector::{self, Shape};
+use super::vector::Shape;
 use crate::store::{Database, Layout, Lease, StoreMemo};
-use dataflows::data::{DocumentPath, EmbedId, Fingerprint};
-use dataflows::memo::{Embedded, Memo};
+use dataflows::data::{DocumentPath, Fingerprint};
+use dataflows::memo::Memo;
 use roaring::RoaringBitmap;
 use rows::Rows;
 use snapshots::{Archive, ArchiveError, Bitmaps, Damage, Ordinal, VersionId};
@@ -77,7 +79,7 @@ pub struct Audit {
     pub entries: u64,
     /// Rows of documents that some version reaches.
     pub documents: u64,
-    /// Vectors that were compared, bit for bit.
+    /// Vectors of entries that some version reaches.
     pub vectors: u64,
     /// Files whose checksums were computed again: the log, and those of both indexes.
     pub files: u64,
@@ -88,6 +90,8 @@ pub struct Audit {
     /// Entries in the catalogue that no kept version reaches and that an index lacks, since a file was lost: a publish that
     /// takes one back makes it whole first.
     pub incomplete: u64,
+    /// Entries that some version reaches and that the model refused: they are owed their vectors.
+    pub owed: u64,
     /// What does not fit, in the order of the flow.
     pub findings: Vec<Finding>,
 }
@@ -144,7 +148,8 @@ pub fn audit(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Aud
     let mut stored = database.catalogue().ordinals().map(|rows| rows.entries).unwrap_or_default();
     let words = audit.lexical(layout, &reached, &rows);
     let vectors = audit.vectors(layout, Shape { dimensions, model }, &reached, &rows, &database);
-    audit.unreached(&(&stored - &reached.entries), &words, &vectors, &rows, &database.memo(model));
+    let settled = &vectors | audit.without_vector(&database, model);
+    audit.unreached(&(&stored - &reached.entries), &words, &settled, &rows, &database.memo(model));
     stored &= &ever;
     stored |= words | vectors;
     let superfluous = stored - &reached.entries;
@@ -255,60 +260,6 @@ impl Audit {
         self.findings.extend(rows.finding("lexical", "documents are not as long as their entries", REBUILD, &odd));
         check.ordinals
     }
-
-    /// Checks the vectors: their files, one for each entry that has one and for no other, and each the memo's.
-    /// Returns the entries that it holds.
-    fn vectors(
-        &mut self,
-        layout: &Layout,
-        shape: Shape,
-        reached: &Bitmaps,
-        rows: &Rows,
-        database: &Database,
-    ) -> RoaringBitmap {
-        let memo = database.memo(shape.model);
-        let mut other = RoaringBitmap::new();
-        let mut unknown = RoaringBitmap::new();
-        let mut compared = 0;
-        let check = vector::check(&layout.vectors(), shape, &mut |ordinal, components| {
-            let Some(row) = rows.entry(ordinal) else { return };
-            compared += 1;
-            match memo.embedded(EmbedId { card: row.card, text: row.text }) {
-                Some(Embedded::Vector(vector)) if vector.components() == components => {}
-                Some(Embedded::Vector(_)) => {
-                    other.insert(ordinal.get());
-                }
-                _ => {
-                    unknown.insert(ordinal.get());
-                }
-            }
-        });
-        self.vectors = compared;
-        let check = match check {
-            Ok(check) => check,
-            Err(error) => {
-                self.findings.push(Finding::new("vectors", chain(&error), REBUILD));
-                return RoaringBitmap::new();
-            }
-        };
-        self.files += check.files as u64;
-        for (file, error) in check.damaged {
-            self.findings.push(Finding { file: Some(file), ..Finding::new("vectors", chain(&error), REBUILD) });
-        }
-        let expected = rows.with_vector();
-        let missing = &expected - &check.ordinals;
-        let superfluous = &(&check.ordinals & &reached.entries) - &expected;
-        let again = "delete the folder `vectors` and start `tidemill track` on this store: it fills it from the memo";
-        for (problem, next, ordinals) in [
-            ("entries have no vector though the model gave them one", REBUILD, missing),
-            ("entries have a vector though the model gave them none", again, superfluous),
-            ("vectors differ from those that the model gave", again, &other & &reached.entries),
-            ("vectors are not in the memo", AGAIN, &unknown & &expected),
-        ] {
-            self.findings.extend(rows.finding("vectors", problem, next, &ordinals));
-        }
-        check.ordinals
-    }
 }
 
 impl Audit {
@@ -321,19 +272,13 @@ impl Audit {
         rows: &Rows,
         memo: &StoreMemo,
     ) {
-        let with_vector = match rows.catalogue().with_vector(unreached) {
-            Ok(with_vector) => with_vector,
-            Err(error) => return self.findings.push(Finding::new("catalogue", chain(&error), COLLECT)),
-        };
-        let (words, vectors) = (unreached - words, with_vector - vectors);
-        self.incomplete = (&words | &vectors).len();
+        let incomplete = (unreached - words) | (unreached - vectors);
+        self.incomplete = incomplete.len();
         let mut lost = RoaringBitmap::new();
-        for ordinal in &words | &vectors {
+        for ordinal in incomplete {
             // A row that was removed meanwhile is not taken back.
             let Ok(record) = rows.catalogue().entry(Ordinal::new(ordinal)) else { continue };
-            let has_text = !words.contains(ordinal) || memo.text(record.entry.text).is_some();
-            let has_vector = !vectors.contains(ordinal) || memo.has_embedded(record.entry.embed_id());
-            if !(has_text && has_vector) {
+            if memo.text(record.entry.text).is_none() {
                 lost.insert(ordinal);
             }
         }

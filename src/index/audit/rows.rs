@@ -8,7 +8,7 @@
 use super::{AGAIN, EXAMPLES, Finding, chain};
 use crate::index::lexical;
 use crate::store::{Catalogue, Database, StoreError, StoreMemo};
-use dataflows::data::{CardHash, Document, DocumentPath, EntryId, Fingerprint, Outcome, TextHash, place};
+use dataflows::data::{Document, DocumentPath, EmbedInput, EntryId, Fingerprint, Outcome, TextHash, place};
 use dataflows::memo::{Chunked, Memo};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
@@ -18,10 +18,8 @@ use snapshots::{Archive, Bitmaps, Changes, Ordinal};
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     pub(super) id: EntryId,
-    pub(super) card: CardHash,
-    pub(super) text: TextHash,
+    pub(super) input: EmbedInput,
     pub(super) tokens: [u32; 2],
-    has_vector: bool,
 }
 
 /// The rows that were found.
@@ -105,18 +103,18 @@ impl Rows {
             Ok(row) => row,
             Err(error) => return note(&error, ordinal, "entries have no row", tally, findings),
         };
-        let (card, text, id) = (record.entry.card, record.entry.text, record.entry.id());
+        let (text, id) = (record.entry.text, record.entry.id());
         if !matches!(self.catalogue.entry_ordinal(id), Ok(Some(found)) if found.get() == ordinal) {
             return tally.add("catalogue", "entries are not found by their identity", ordinal);
         }
-        let row = Row { id, card, text, tokens: record.tokens, has_vector: record.has_vector };
+        let row = Row { id, input: named.embed_input(text), tokens: record.tokens };
         self.entries.insert(ordinal, row);
         let Some(content) = memo.text(text) else {
             return tally.add("results", "entries have no text", ordinal);
         };
         if TextHash::of(&content) != text {
             tally.add("results", "texts are not what their names say", ordinal);
-        } else if lexical::count_tokens(&content, &named.searched_name()) != record.tokens {
+        } else if lexical::count_tokens(&content, &lexical::searched_name(&named)) != record.tokens {
             tally.add("catalogue", "token counts are not those of the text and name", ordinal);
         }
     }
@@ -191,9 +189,9 @@ impl Rows {
         &self.catalogue
     }
 
-    /// Returns the entries that have a vector.
-    pub(super) fn with_vector(&self) -> RoaringBitmap {
-        self.entries.iter().filter(|(_, row)| row.has_vector).map(|(ordinal, _)| *ordinal).collect()
+    /// Returns every entry that was found.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u32, &Row)> {
+        self.entries.iter().map(|(ordinal, row)| (*ordinal, row))
     }
 
     /// Returns the finding about these entries, if there are any.

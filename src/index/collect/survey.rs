@@ -95,8 +95,9 @@ pub(super) fn results(
         results.cleaned(std::iter::empty());
     }
     for rows in slices(&rows.entries, LOOK_ROWS) {
-        let records = catalogue.entries(rows.iter().map(Ordinal::new))?;
-        records.iter().for_each(|record| results.entry(&record.entry));
+        catalogue.for_each_entry(rows.iter().map(Ordinal::new), |ordinal, record, card| {
+            results.entry(ordinal, &record.entry, card.embed_input(record.entry.text));
+        })?;
         if !go_on() {
             return Ok(None);
         }

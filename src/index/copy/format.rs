@@ -6,8 +6,10 @@
 //! cleaned     what cleaning made of each content                   `(DocumentId, Cleaned)`
 //! chunks      the chunk list of each cleaned text                  `(ChunkingId, Chunked)`
 //! texts       every cleaned text and chunk text                    UTF-8
-//! vectors     the vector of each card and text                     card 16 bytes, text 16, components f16, or none
+//! vectors     the vector of each input of the model                input 16 bytes, components f16, or none
 //! ```
+//!
+//! In format 1 a vector is named by card and text, of 16 bytes each, in place of the input.
 //!
 //! Every file but the manifest is a sequence of records: length u32, little endian, and so many bytes.
 //!
@@ -21,8 +23,10 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The format that this build writes and reads.
-pub(super) const FORMAT: u32 = 1;
+/// The format that this build writes.
+pub(super) const FORMAT: u32 = 2;
+/// The format before, which this build reads as well.
+pub(super) const OLDER_FORMAT: u32 = 1;
 /// The largest manifest that is read; the largest honest one has some kilobytes.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 /// The largest record: a text is bounded by the rules' `max_bytes`, and may grow threefold when it is decoded.
@@ -98,7 +102,7 @@ pub enum CopyError {
         path: PathBuf,
     },
     /// A copy of another format.
-    #[error("the copy in {} is format {found}, this build reads format {FORMAT}; export it again with this release", path.display())]
+    #[error("the copy in {} is format {found}, this build reads formats {OLDER_FORMAT} and {FORMAT}; export it again with this release", path.display())]
     Format {
         /// The folder.
         path: PathBuf,
@@ -211,7 +215,7 @@ impl Manifest {
         let value: serde_json::Value =
             serde_json::from_str(line).map_err(|error| CopyError::damaged(&path, error.to_string()))?;
         match value.get("format").and_then(serde_json::Value::as_u64) {
-            Some(found) if found == u64::from(FORMAT) => {}
+            Some(found) if [OLDER_FORMAT, FORMAT].map(u64::from).contains(&found) => {}
             Some(found) => return Err(CopyError::Format { path: folder.to_owned(), found }),
             None => return Err(CopyError::damaged(path, "it names no format")),
         }

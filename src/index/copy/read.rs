@@ -9,11 +9,11 @@
 //! Texts and vectors are read twice, to be checked and to be kept, so that they never fill the memory.
 
 use super::format::{self, CopyError, Manifest, check_sum, for_each_record};
-use crate::index::lexical::{self, count_tokens};
+use crate::index::lexical::{self, count_tokens, searched_name};
 use crate::store::{StoreMemo, decode};
 use dataflows::data::{
-    Card, CardHash, ChunkingId, Cleaned, Document, DocumentId, DocumentPath, EmbedId, Entry, Fingerprint, Outcome,
-    TextHash, place,
+    Card, CardHash, CardedEntry, ChunkingId, Cleaned, Document, DocumentId, DocumentPath, EmbedInput, Fingerprint,
+    Outcome, TextHash, place,
 };
 use dataflows::embed::Vector;
 use dataflows::memo::{Chunked, Embedded, Keep, Memo};
@@ -21,6 +21,7 @@ use half::f16;
 use rustc_hash::{FxHashMap, FxHashSet};
 use snapshots::Digest;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A copy of a snapshot, all of it checked.
 #[derive(Debug)]
@@ -30,9 +31,9 @@ pub struct SnapshotCopy {
     pub manifest: Manifest,
     /// Every file of the version, by path.
     pub documents: Vec<Document>,
-    /// Every entry, by path and position.
-    pub entries: Vec<Entry>,
-    cards: FxHashMap<CardHash, Card>,
+    /// Every entry with its card, by path and position.
+    pub entries: Vec<CardedEntry>,
+    cards: FxHashMap<CardHash, Arc<Card>>,
     chunks: FxHashMap<ChunkingId, Chunked>,
     cleaned: Vec<(DocumentId, Cleaned)>,
 }
@@ -89,11 +90,11 @@ impl SnapshotCopy {
         for (id, chunked) in &self.chunks {
             memo.put_chunks(*id, chunked.clone(), Vec::new(), Keep::Durable);
         }
-        self.cards.iter().for_each(|(hash, card)| memo.put_card(*hash, card));
-        self.for_each_vector(|id, embedded| memo.put_embedded(vec![(id, embedded)], Keep::Durable))?;
+        self.for_each_vector(|input, embedded| memo.put_embedded(vec![(input, embedded)], Keep::Durable))?;
         // A vector that the exporting machine owed: the next tracker asks the model again.
-        let owed = self.entries.iter().map(Entry::embed_id).filter(|id| !memo.has_embedded(*id));
-        let owed: Vec<_> = owed.map(|id| (id, Embedded::NoVector)).collect();
+        let owed = self.inputs().into_values().filter(|input| !memo.has_embedded(*input));
+        let fault = Embedded::Fault("it was not in the copy that was imported".to_owned());
+        let owed: Vec<_> = owed.map(|input| (input, fault.clone())).collect();
         memo.put_embedded(owed, Keep::WhileRunning);
         Ok(memo.check()?)
     }
@@ -142,8 +143,8 @@ impl SnapshotCopy {
             };
             for placed in place(path, module, labels, chunks) {
                 digest.add(&placed.entry.id().to_bytes());
-                self.cards.entry(placed.entry.card).or_insert(placed.card);
-                self.entries.push(placed.entry);
+                let card = self.cards.entry(placed.entry.card).or_insert_with(|| Arc::new(placed.card)).clone();
+                self.entries.push(CardedEntry { entry: placed.entry, card });
             }
         }
         let found = (self.documents.len() as u64, self.entries.len() as u64, digest.to_string());
@@ -160,7 +161,7 @@ impl SnapshotCopy {
     fn check_texts(&self) -> Result<(), CopyError> {
         let path = self.folder.join(format::TEXTS);
         let mut counts: FxHashMap<TextHash, u32> = FxHashMap::default();
-        let needed: FxHashSet<TextHash> = self.entries.iter().map(|entry| entry.text).collect();
+        let needed: FxHashSet<TextHash> = self.entries.iter().map(|carded| carded.entry.text).collect();
         let mut others = FxHashSet::default();
         for_each_record(&self.folder, format::TEXTS, self.manifest.sum(format::TEXTS)?, |record| {
             let text = std::str::from_utf8(record).map_err(|error| error.to_string())?;
@@ -177,9 +178,9 @@ impl SnapshotCopy {
             }
         }
         let names: FxHashMap<CardHash, u32> =
-            self.cards.iter().map(|(hash, card)| (*hash, count_tokens("", &card.searched_name())[1])).collect();
+            self.cards.iter().map(|(hash, card)| (*hash, count_tokens("", &searched_name(card))[1])).collect();
         let mut tokens = [0_u64; 2];
-        for entry in &self.entries {
+        for CardedEntry { entry, .. } in &self.entries {
             let Some(count) = counts.get(&entry.text) else {
                 return Err(CopyError::damaged(path, format!("it lacks a text of {}", entry.path)));
             };
@@ -194,17 +195,37 @@ impl SnapshotCopy {
         }
     }
 
+    /// Returns what the model is asked for the entries, by card and text.
+    fn inputs(&self) -> FxHashMap<(CardHash, TextHash), EmbedInput> {
+        let input = |CardedEntry { entry, card }: &CardedEntry| {
+            ((entry.card, entry.text), card.embed_input(entry.text))
+        };
+        self.entries.iter().map(input).collect()
+    }
+
     /// Tells every vector, once it is one.
-    fn for_each_vector(&self, mut look: impl FnMut(EmbedId, Embedded)) -> Result<(), CopyError> {
+    fn for_each_vector(&self, mut look: impl FnMut(EmbedInput, Embedded)) -> Result<(), CopyError> {
         let dimensions = self.manifest.dimensions as usize;
-        let mut known: FxHashSet<EmbedId> = self.entries.iter().map(Entry::embed_id).collect();
+        let inputs = self.inputs();
+        let is_older = self.manifest.format == format::OLDER_FORMAT;
+        let mut unknown: FxHashSet<EmbedInput> = inputs.values().copied().collect();
+        let mut named: FxHashSet<(CardHash, TextHash)> = FxHashSet::default();
         for_each_record(&self.folder, format::VECTORS, self.manifest.sum(format::VECTORS)?, |record| {
-            let (id, components) = record.split_at_checked(32).ok_or("it is too short")?;
-            let half = |at: usize| id[at..at + 16].try_into().expect("half of thirty-two bytes is sixteen");
-            let id = EmbedId { card: CardHash::from_bytes(half(0)), text: TextHash::from_bytes(half(16)) };
-            if !known.remove(&id) {
-                return Err("no entry has its text, or it came before".to_owned());
-            }
+            let (input, components) = if is_older {
+                let (id, components) = record.split_first_chunk::<32>().ok_or("it is too short")?;
+                let half = |at: usize| id[at..at + 16].try_into().expect("half of thirty-two bytes is sixteen");
+                let id = (CardHash::from_bytes(half(0)), TextHash::from_bytes(half(16)));
+                let input = inputs.get(&id).filter(|_| named.insert(id)).copied();
+                // Cards that differ in what is not embedded had vectors of their own.
+                if input.is_some_and(|input| !unknown.contains(&input)) {
+                    return Ok(());
+                }
+                (input, components)
+            } else {
+                let (input, components) = record.split_first_chunk::<16>().ok_or("it is too short")?;
+                (Some(EmbedInput::from_bytes(*input)), components)
+            };
+            let id = input.filter(|input| unknown.remove(input)).ok_or("no entry has its text, or it came before")?;
             if components.is_empty() {
                 look(id, Embedded::NoVector);
                 return Ok(());

@@ -6,10 +6,10 @@
 //! the next export of that name removes it.
 
 use super::format::{self, CopyError, FORMAT, Manifest, RecordWriter};
-use crate::index::{IndexReader, ReaderError, lexical};
+use crate::index::{Given, IndexReader, ReaderError, lexical};
 use crate::store::{SourceRecord, encode};
-use dataflows::data::{Cleaned, Document, DocumentPath, EmbedId, Fingerprint, Outcome, TextHash, place};
-use dataflows::memo::{Chunked, Embedded, Memo};
+use dataflows::data::{Cleaned, Document, DocumentPath, EmbedInput, Fingerprint, Outcome, TextHash, place};
+use dataflows::memo::{Chunked, Memo};
 use dataflows::rules::Rules;
 use rustc_hash::FxHashSet;
 use snapshots::{Ordinal, VersionId};
@@ -109,7 +109,7 @@ struct Writer {
     texts: RecordWriter,
     vectors: RecordWriter,
     known: FxHashSet<[u8; 16]>,
-    embedded: FxHashSet<EmbedId>,
+    embedded: FxHashSet<EmbedInput>,
 }
 
 impl Writer {
@@ -156,17 +156,18 @@ impl Writer {
         }
         for placed in place(path, module, labels, chunks) {
             self.text(reader, placed.entry.text, path)?;
-            let id = placed.entry.embed_id();
-            if !self.embedded.insert(id) {
+            let input = placed.embed_input();
+            if !self.embedded.insert(input) {
                 continue;
             }
-            let components = match memo.embedded(id) {
-                Some(Embedded::Vector(vector)) => vector.components().to_vec(),
-                Some(Embedded::NoVector) => Vec::new(),
-                // Owed to the moment; whoever imports the copy asks the model again.
-                Some(Embedded::Fault(_)) | None => continue,
+            let ordinal = reader.catalogue().entry_ordinal(placed.entry.id())?;
+            let components = match reader.vector_of(ordinal.ok_or_else(|| lost(reader, "row", path))?)? {
+                Given::Vector(components) => components,
+                Given::NoVector => Vec::new(),
+                // Whoever imports the copy asks the model again.
+                Given::Owed(_) => continue,
             };
-            let mut record = [id.card.to_bytes(), id.text.to_bytes()].concat();
+            let mut record = input.to_bytes().to_vec();
             record.extend(components.iter().flat_map(|component| component.to_le_bytes()));
             self.vectors.write(&record)?;
         }

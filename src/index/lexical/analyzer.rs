@@ -61,8 +61,7 @@ pub struct Token {
 }
 
 /// Returns the fingerprint of all that can change what [`analyze`] returns: these rules, and the tables of Unicode.
-#[must_use]
-pub fn fingerprint() -> Fingerprint {
+pub(super) fn fingerprint() -> Fingerprint {
     let mut hasher = Hasher::new("analyzer").part(ANALYZER_VERSION.as_bytes());
     for (major, minor, patch) in [char::UNICODE_VERSION, unicode_normalization::UNICODE_VERSION] {
         hasher = hasher.part(&[major, minor, patch]);

@@ -67,13 +67,13 @@ mod upkeep;
 mod writer;
 
 pub use alive::OrdinalMaps;
-pub use analyzer::{Token, analyze, fingerprint};
+pub use analyzer::{Token, analyze};
 pub use check::{LengthsOf, LexicalCheck, check};
 pub use error::LexicalError;
 pub use forget::Forgotten;
 pub use query::{Asked, AskedWord, LexicalQuery, MAX_QUERY_BYTES, MAX_TERMS, NAME_BOOST};
 pub use reader::LexicalReader;
-pub use schema::{TEXT_FIELDS, count_tokens};
+pub use schema::{TEXT_FIELDS, count_tokens, fingerprint, searched_name};
 pub use search::LexicalView;
 pub use statistics::LiveStatistics;
 pub use upkeep::Relocated;

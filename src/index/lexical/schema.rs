@@ -9,7 +9,9 @@
 //! own `PreTokenizedString` would hold a `String` a token, turn into JSON on its way through a document, and be cloned
 //! once more before it is indexed.
 
-use super::analyzer::for_each_token;
+use super::analyzer::{self, for_each_token};
+use dataflows::data::{Card, Fingerprint, Hasher};
+use std::borrow::Cow;
 use tantivy::schema::{FAST, Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer};
 
@@ -19,6 +21,9 @@ pub(super) const TOKENIZER: &str = "packed";
 pub(super) const ORDINAL: &str = "ord";
 /// How many fields of text there are.
 pub const TEXT_FIELDS: usize = 2;
+/// Counts the changes of [`searched_name`], which the fingerprint of the analyzer names; a test holds the two together. The
+/// first recipe has no name, since fingerprints were older than this.
+pub(super) const NAME_RECIPE: Option<&str> = None;
 
 /// Stands in front of a token on the next position.
 const NEXT: char = '\u{1}';
@@ -44,6 +49,37 @@ pub(super) fn schema() -> (Schema, Fields) {
     let ordinal = builder.add_u64_field(ORDINAL, FAST);
     let texts = [builder.add_text_field("text", options.clone()), builder.add_text_field("name", options)];
     (builder.build(), Fields { ordinal, texts })
+}
+
+/// Returns the fingerprint of all that can change what is indexed: the analyzer, and what of an entry it is given.
+#[must_use]
+pub fn fingerprint() -> Fingerprint {
+    let analyzer = analyzer::fingerprint();
+    let Some(recipe) = NAME_RECIPE else { return analyzer };
+    let hasher = Hasher::new("indexed").part(&analyzer.to_bytes()).part(recipe.as_bytes());
+    Fingerprint::from_words(hasher.finish())
+}
+
+/// Returns what is indexed of a card beside the text, as a field of its own: the qualified name with its owner, which a
+/// declaration does not say, and the declaration or heading path.
+///
+/// ```
+/// # use dataflows::data::{Card, ChunkKind};
+/// # use tidemill::index::lexical::searched_name;
+/// # let card = |symbol: &str, name: &str| Card {
+/// #     kind: ChunkKind::Code, language: String::new(), symbol: symbol.into(), name: name.into(),
+/// #     folder: String::new(), module: String::new(), labels: Vec::new(),
+/// # };
+/// assert_eq!(searched_name(&card("World::spawn", "pub fn spawn()")), "World::spawn pub fn spawn()");
+/// assert_eq!(searched_name(&card("spawn", "pub fn spawn()")), "pub fn spawn()");
+/// ```
+#[must_use]
+pub fn searched_name(card: &Card) -> Cow<'_, str> {
+    if card.symbol.is_empty() || card.name.contains(&card.symbol) {
+        Cow::Borrowed(&card.name)
+    } else {
+        Cow::Owned(format!("{} {}", card.symbol, card.name))
+    }
 }
 
 /// Returns the tokenizer to register as [`TOKENIZER`].
@@ -123,6 +159,7 @@ impl TokenStream for Unpacked<'_> {
 mod tests {
     use super::*;
     use crate::index::lexical::analyze;
+    use dataflows::data::ChunkKind;
     use proptest::prelude::*;
 
     proptest! {
@@ -139,5 +176,34 @@ mod tests {
             prop_assert_eq!(count as usize, analysed.len());
             prop_assert_eq!(unpacked, analysed);
         }
+    }
+
+    /// What is indexed of some cards in one number. Where this fails, [`NAME_RECIPE`] must change with it: stores are indexed
+    /// again where the fingerprint is another, and not where it is the same.
+    #[test]
+    fn the_name_of_the_recipe_changes_with_what_it_gives() {
+        let mut hasher = Hasher::new("test").part(NAME_RECIPE.unwrap_or_default().as_bytes());
+        for (symbol, name) in [
+            ("", ""),
+            ("", "Guide > Setup"),
+            ("spawn", ""),
+            ("spawn", "pub fn spawn()"),
+            ("World::spawn", "pub fn spawn()"),
+            ("World::spawn", "fn World::spawn()"),
+            ("相机", "渲染 设置"),
+        ] {
+            let card = Card {
+                kind: ChunkKind::Code,
+                language: "rust".to_owned(),
+                symbol: symbol.to_owned(),
+                name: name.to_owned(),
+                folder: "src/camera".to_owned(),
+                module: "bevy_ecs".to_owned(),
+                labels: vec![("version".to_owned(), "0.16".to_owned())],
+            };
+            hasher = hasher.part(searched_name(&card).as_bytes());
+        }
+        let [low, high] = hasher.finish();
+        assert_eq!(format!("{low:016x}{high:016x}"), "GOLDEN_NAMES");
     }
 }

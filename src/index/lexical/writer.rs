@@ -9,6 +9,7 @@
 //! Token counts are taken here, once and for ever: after a merge that drops documents tantivy only estimates them, from
 //! quantised lengths. Which entries live is the version's business; what no kept version reaches is removed on request.
 
+use super::check;
 use super::directory::{self, Folder};
 use super::error::LexicalError;
 use super::merging::{ByShare, CLOSING, STEADY};
@@ -16,7 +17,6 @@ use super::removal;
 use super::schema::{self, Fields, TEXT_FIELDS};
 use super::temperature::{self, ByTemperature, Temperature};
 use super::upkeep::{self, Upkeep};
-use super::{analyzer, check};
 use crate::index::background::{Background, Urgency};
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -167,7 +167,7 @@ impl LexicalWriter {
     /// [`LexicalError::Commit`]: what was added since the last commit is not there; open the writer again.
     pub fn commit(&mut self, next_ordinal: u32) -> Result<(), LexicalError> {
         let failed = |source: TantivyError| LexicalError::Commit(source.into());
-        let payload = Payload { next_ordinal, analyzer: analyzer::fingerprint().to_string() };
+        let payload = Payload { next_ordinal, analyzer: schema::fingerprint().to_string() };
         let payload = serde_json::to_string(&payload).map_err(|source| failed(std::io::Error::from(source).into()))?;
         let mut commit = self.writer.prepare_commit().map_err(failed)?;
         commit.set_payload(&payload);
@@ -353,7 +353,7 @@ fn next_ordinal(dir: &Path, metas: &IndexMeta) -> Result<u32, LexicalError> {
         return if metas.segments.is_empty() { Ok(0) } else { Err(LexicalError::Payload { path: dir.to_owned() }) };
     };
     let payload: Payload = serde_json::from_str(payload).map_err(|_| LexicalError::Payload { path: dir.to_owned() })?;
-    let built = analyzer::fingerprint();
+    let built = schema::fingerprint();
     if payload.analyzer != built.to_string() {
         return Err(LexicalError::Analyzer { path: dir.to_owned(), found: payload.analyzer, built });
     }

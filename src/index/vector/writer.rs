@@ -326,6 +326,14 @@ impl VectorWriter {
         self.set.clone()
     }
 
+    /// Returns the vector of `ordinal`, bit for bit, if there is one.
+    ///
+    /// # Errors
+    /// When the engine refuses.
+    pub fn vector_of(&self, ordinal: Ordinal) -> Result<Option<Vec<half::f16>>, VectorError> {
+        self.set.vector_of(ordinal)
+    }
+
     /// Returns the ordinals that have a vector.
     #[must_use]
     pub const fn held(&self) -> &RoaringBitmap {

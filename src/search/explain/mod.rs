@@ -11,10 +11,11 @@ mod paths;
 pub use paths::Taken;
 
 use super::{IntroducedIn, SearchError, Searcher, Selected, document_of, introduced, placed_entries};
+use crate::index::Given;
 use crate::store::{SourceKind, SourceRecord};
 use absent::Around;
 use dataflows::data::{Card, Cleaned, Document, DocumentPath, Lines, NoSyntax, Outcome};
-use dataflows::memo::{Embedded, Memo};
+use dataflows::memo::Memo;
 use dataflows::rules::Rules;
 use paths::candidates;
 use snapshots::Ordinal;
@@ -174,16 +175,14 @@ fn chunks(searcher: &Searcher, selected: &Selected, document: &Document) -> Resu
     let ordinals = reader.catalogue().entry_ordinals(placed.iter().map(|placed| placed.entry.id()))?;
     let ordinals: Vec<Ordinal> = ordinals.into_iter().flatten().collect();
     let introduced = introduced(reader, selected, &ordinals)?;
-    let memo = reader.memo();
-    let explained = placed.into_iter().zip(introduced).map(|(placed, introduced_in)| ExplainedChunk {
-        lines: placed.lines,
-        vector: match memo.embedded(placed.entry.embed_id()) {
-            Some(Embedded::Vector(_)) => "present",
-            Some(Embedded::NoVector) => "none: no word that the model knows",
-            Some(Embedded::Fault(_)) | None => "missing",
-        },
-        card: placed.card,
-        introduced_in,
-    });
-    Ok(explained.collect())
+    let mut explained = Vec::with_capacity(placed.len());
+    for ((placed, introduced_in), ordinal) in placed.into_iter().zip(introduced).zip(ordinals) {
+        let vector = match reader.vector_of(ordinal)? {
+            Given::Vector(_) => "present",
+            Given::NoVector => "none: no word that the model knows",
+            Given::Owed(_) => "missing",
+        };
+        explained.push(ExplainedChunk { lines: placed.lines, vector, card: placed.card, introduced_in });
+    }
+    Ok(explained)
 }

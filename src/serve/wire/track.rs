@@ -40,6 +40,9 @@ pub struct WorkCounts {
     pub chunked: u64,
     /// Texts that were given to the model.
     pub embedded: u64,
+    /// Texts that were given to it once more, since it had failed or their vectors were lost.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retried: u64,
     /// Entries that came to life.
     pub inserted: u64,
     /// Entries that died.
@@ -50,12 +53,18 @@ pub struct WorkCounts {
     pub faults: u64,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl WorkCounts {
     /// Adds a receipt.
     pub fn add(&mut self, receipt: &crate::store::Receipt) {
         self.cleaned += receipt.cleaned;
         self.chunked += receipt.chunked;
         self.embedded += receipt.embedded;
+        self.retried += receipt.retried;
         self.inserted += receipt.inserted;
         self.retracted += receipt.retracted;
         self.cache_hits += receipt.cache_hits;

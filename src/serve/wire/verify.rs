@@ -61,7 +61,7 @@ pub struct VerifySummary {
     pub entries: u64,
     /// Rows of documents that some version reaches.
     pub documents: u64,
-    /// Vectors that were compared, bit for bit.
+    /// Vectors of entries that some version reaches.
     pub vectors: u64,
     /// Files whose checksums were computed again.
     pub files: u64,
@@ -71,6 +71,8 @@ pub struct VerifySummary {
     pub garbage: u64,
     /// Entries that no kept snapshot reaches and that an index lacks; they are made whole when they come back.
     pub incomplete: u64,
+    /// Entries that the model refused: they are owed their vectors.
+    pub without_vector: u64,
     /// From start to end.
     pub seconds: f64,
 }

@@ -13,9 +13,9 @@
 pub(super) mod blocks;
 mod paths;
 
-use super::packing::Place;
+use super::packing::{Place, unpack_place};
 use super::tables::Opened;
-use super::{Catalogue, StoreError, codec};
+use super::{Catalogue, StoreError};
 use dataflows::data::{Card, DocumentPath};
 use heed::{RoTxn, WithoutTls};
 use paths::Paths;
@@ -307,7 +307,7 @@ fn passes_by_place(
     judge: &dyn Judge,
 ) -> Result<bool, StoreError> {
     let places = &tables.places;
-    let place: Place = codec::decode(places.value(txn, number)?).map_err(|source| places.values.damaged(source))?;
+    let place = unpack_place(places.value(txn, number)?).map_err(|source| places.values.damaged(source))?;
     Ok(judge.place(&place.module, &place.labels))
 }
 

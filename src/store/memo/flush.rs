@@ -5,18 +5,22 @@
 //! **Invariant:** what a row names is stored by the same transaction or was before: a list, or a cleaned text, whose text
 //! nobody told stops the flush.
 
-use super::super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, pack_list};
+use super::super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, pack_head, pack_list};
 use super::super::seen::head_key;
 use super::super::tables::Tables;
-use super::super::vectors::{VectorKey, vector_key};
-use super::super::{StoreError, codec};
+use super::super::StoreError;
+use super::super::identities::Id;
+use super::super::vectors::{NO_VECTOR, vector_id};
 use super::{Generation, Shared};
-use dataflows::data::{ChunkingId, Cleaned, DocumentId, EmbedId, TextHash};
+use dataflows::data::{ChunkingId, Cleaned, DocumentId, EmbedInput, TextHash};
 use dataflows::memo::{Chunked, Embedded};
-use half::f16;
 use rustc_hash::FxHashMap;
+use snapshots::Ordinal;
 use std::collections::hash_map::Entry as MapEntry;
 use std::sync::Arc;
+
+/// Inputs without a vector, and components of vectors that no entry has.
+type Unplaced = (Vec<(Id, u32)>, Vec<(Id, Vec<u8>)>);
 
 /// The numbers of texts, and those of them that are new: they are to be stored under the numbers from `first` on.
 struct Named<'g> {
@@ -34,14 +38,19 @@ impl Shared {
         &self,
         tables: &Tables,
         generation: &Generation,
+        placed: &FxHashMap<EmbedInput, Ordinal>,
         txn: &mut heed::RwTxn<'_>,
     ) -> Result<(), StoreError> {
         tables.seen.begin();
         let lists = sorted(&generation.chunks, ChunkingId::to_bytes);
         let Named { numbers: texts, first: first_text, new: new_texts } =
             name_texts(tables, &lists, &generation.texts, txn)?;
-        let vectors = tables.vectors.unknown(txn, generation.embedded.iter().filter_map(|row| self.vector(row)))?;
-        let first_vector = tables.vectors.name(txn, vectors.iter().map(|(key, _)| key))?;
+        let (without, parked) = self.unplaced(tables, generation, placed, txn)?;
+        if !(placed.is_empty() && without.is_empty() && parked.is_empty()) {
+            let placed = placed.iter().map(|(input, at)| (vector_id(self.model, *input), at.get()));
+            tables.vectors.note(txn, self.model)?;
+            tables.vectors.set(txn, placed.chain(without))?;
+        }
         for (id, cleaned) in sorted(&generation.cleaned, DocumentId::to_bytes) {
             let packed = match cleaned {
                 Cleaned::Text { text, bytes } => {
@@ -66,7 +75,7 @@ impl Shared {
                         let head = match heads.entry(Head::from(chunk)) {
                             MapEntry::Occupied(known) => *known.get(),
                             MapEntry::Vacant(new) => {
-                                let encoded = codec::encode(new.key());
+                                let encoded = pack_head(new.key());
                                 let seen = tables.seen.head(head_key(&encoded));
                                 *new.insert(seen.map_or_else(|| tables.heads.number(txn, &encoded), Ok)?)
                             }
@@ -80,18 +89,35 @@ impl Shared {
             tables.chunks.put_bytes(txn, &id.to_bytes(), &pack_list(&list))?;
         }
         tables.texts.put(txn, first_text, new_texts.into_iter())?;
-        let bytes = |components: &[f16]| components.iter().flat_map(|component| component.to_le_bytes()).collect();
-        tables.vectors.put(txn, first_vector, vectors.iter().map(|(key, components)| (key, bytes(components))))
+        tables.vectors.park(txn, parked)
     }
 
-    /// Returns what a vector is known by, and its components; nothing for a fault, which is not stored.
-    fn vector<'g>(&self, (id, embedded): (&EmbedId, &'g Embedded)) -> Option<(VectorKey, &'g [f16])> {
-        let components = match embedded {
-            Embedded::Vector(vector) => vector.components(),
-            Embedded::NoVector => &[],
-            Embedded::Fault(_) => return None,
-        };
-        Some((vector_key(self.model, *id), components))
+    /// Returns the inputs of a generation that have no vector, and the components of vectors that no entry has; without what
+    /// is stored: two threads may have made one, and a flush have written it in between.
+    fn unplaced(
+        &self,
+        tables: &Tables,
+        generation: &Generation,
+        placed: &FxHashMap<EmbedInput, Ordinal>,
+        txn: &heed::RwTxn<'_>,
+    ) -> Result<Unplaced, StoreError> {
+        let (mut without, mut parked) = (Vec::new(), Vec::new());
+        for (input, embedded) in &generation.embedded {
+            let id = vector_id(self.model, *input);
+            if placed.contains_key(input) || tables.vectors.get(txn, id)?.is_some() {
+                continue;
+            }
+            match embedded {
+                Embedded::NoVector => without.push((id, NO_VECTOR)),
+                Embedded::Vector(vector) => {
+                    let bytes = vector.components().iter().flat_map(|component| component.to_le_bytes());
+                    parked.push((id, bytes.collect()));
+                }
+                // It is tried again, and not stored.
+                Embedded::Fault(_) => {}
+            }
+        }
+        Ok((without, parked))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::packing::cases;
 use crate::store::{Database, Layout, Needed, Portion};
-use dataflows::data::{ChunkKind, Lines};
+use dataflows::data::{ChunkKind, Entry, Lines};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ fn the_first_answer_stays_before_while_and_after_it_is_written() {
     assert_eq!(answer(&memo), Some(chunked(1)));
     let mapping = database.mapping().unwrap();
     let mut transaction = mapping.write().unwrap();
-    let flush = memo.flush(&mut transaction).unwrap();
+    let flush = memo.flush(&mut transaction, &FxHashMap::default()).unwrap();
     assert_eq!(answer(&memo), Some(chunked(1)));
     transaction.commit().unwrap();
     memo.flushed(flush);
@@ -50,12 +50,12 @@ fn a_flush_that_begins_before_the_one_before_is_forgotten_keeps_its_results_in_s
     memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
     let mapping = database.mapping().unwrap();
     let mut first = mapping.write().unwrap();
-    let first_flush = memo.flush(&mut first).unwrap();
+    let first_flush = memo.flush(&mut first, &FxHashMap::default()).unwrap();
     first.commit().unwrap();
     memo.put_chunks(id(2), chunked(2), vec![], Keep::Durable);
     let mapping = database.mapping().unwrap();
     let mut second = mapping.write().unwrap();
-    let second_flush = memo.flush(&mut second).unwrap();
+    let second_flush = memo.flush(&mut second, &FxHashMap::default()).unwrap();
     memo.flushed(first_flush);
     assert_eq!(memo.chunks(id(1)).as_deref(), Some(&chunked(1)));
     assert_eq!(memo.chunks(id(2)).as_deref(), Some(&chunked(2)), "it is not in the database yet");
@@ -71,12 +71,12 @@ fn a_flush_whose_transaction_is_lost_is_written_by_the_next() {
     memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
     let mapping = database.mapping().unwrap();
     let mut lost = mapping.write().unwrap();
-    let _ = memo.flush(&mut lost).unwrap();
+    let _ = memo.flush(&mut lost, &FxHashMap::default()).unwrap();
     drop(lost);
     memo.put_chunks(id(2), chunked(2), vec![], Keep::WhileRunning);
     let mapping = database.mapping().unwrap();
     let mut kept = mapping.write().unwrap();
-    let flush = memo.flush(&mut kept).unwrap();
+    let flush = memo.flush(&mut kept, &FxHashMap::default()).unwrap();
     kept.commit().unwrap();
     memo.flushed(flush);
     let fresh = database.memo(Fingerprint::default());
@@ -142,7 +142,7 @@ proptest! {
                 Step::Flush => {
                     let mapping = database.mapping().unwrap();
                     let mut transaction = mapping.write().unwrap();
-                    let flush = memo.flush(&mut transaction).unwrap();
+                    let flush = memo.flush(&mut transaction, &FxHashMap::default()).unwrap();
                     transaction.commit().unwrap();
                     memo.flushed(flush);
                     durable = put.clone();
@@ -150,7 +150,7 @@ proptest! {
                 Step::LoseFlush => {
                     let mapping = database.mapping().unwrap();
                     let mut transaction = mapping.write().unwrap();
-                    let _ = memo.flush(&mut transaction).unwrap();
+                    let _ = memo.flush(&mut transaction, &FxHashMap::default()).unwrap();
                 }
                 Step::Restart => {
                     drop((memo, database));
@@ -178,34 +178,162 @@ proptest! {
     }
 }
 
+fn vector(n: u8) -> Vector {
+    Vector::new(&[1.0, f32::from(n) / 8.0]).unwrap()
+}
+
+fn input(n: u8) -> EmbedInput {
+    EmbedInput::from_words([u64::from(n), 1])
+}
+
 #[test]
 fn what_two_made_at_once_is_stored_once() {
     let (_folder, database) = database();
     let model = Fingerprint::default();
     let (chunked, texts) = list(&[(0, 1, 1), (1, 2, 9)]);
-    let embed = EmbedId { card: card("once").hash(), text: texts[0].0 };
-    let vector = Embedded::Vector(Vector::from_components(vec![f16::ONE, f16::ZERO]).unwrap());
     // Each looks whether it is stored before the other has stored it.
     let memos = [database.memo(model), database.memo(model)];
     for memo in &memos {
         memo.put_chunks(id(1), chunked.clone(), texts.clone(), Keep::Durable);
-        memo.put_embedded(vec![(embed, vector.clone())], Keep::Durable);
+        memo.put_embedded(vec![(input(1), Embedded::Vector(vector(1)))], Keep::Durable);
     }
-    for memo in &memos {
-        let mapping = database.mapping().unwrap();
-        let mut transaction = mapping.write().unwrap();
-        let flush = memo.flush(&mut transaction).unwrap();
-        transaction.commit().unwrap();
-        memo.flushed(flush);
-    }
+    memos.iter().for_each(StoreMemo::save);
     let fresh = database.memo(model);
     assert_eq!(fresh.chunks(id(1)).as_deref(), Some(&chunked));
-    assert_eq!(fresh.embedded(embed), Some(vector));
+    assert_eq!(fresh.kept(input(1)).unwrap(), Some(Kept::Vector(vector(1))));
     assert_eq!(database.lost_numbers().unwrap(), []);
     let tables = database.mapped.tables().unwrap();
     let txn = tables.read().unwrap();
-    let rows = [tables.texts.rows, tables.vectors.rows].map(|table| table.len(&txn).unwrap());
+    let rows = [tables.texts.rows, tables.vectors.parked].map(|table| table.len(&txn).unwrap());
     assert_eq!(rows, [2, 1]);
+}
+
+/// What is done with vectors.
+#[derive(Clone, Debug)]
+enum Does {
+    /// The model answers for an input: with a vector, that there is none, or with a fault.
+    Answer(u8, u8),
+    /// An epoch is published whose entries need these inputs.
+    Publish(Vec<u8>),
+    LosePublish(Vec<u8>),
+    /// What is pending has grown too much.
+    Park,
+    Restart,
+}
+
+fn does() -> impl Strategy<Value = Does> {
+    let inputs = || prop::collection::vec(0u8..10, 0..6);
+    prop_oneof![
+        6 => (0u8..10, 0u8..5).prop_map(|(n, kind)| Does::Answer(n, kind)),
+        3 => inputs().prop_map(Does::Publish),
+        1 => inputs().prop_map(Does::LosePublish),
+        1 => Just(Does::Park),
+        1 => Just(Does::Restart),
+    ]
+}
+
+proptest! {
+    #![proptest_config(cases(48))]
+    /// A vector waits in memory or is parked until an entry has it, and is named by that entry from then on; nothing that the
+    /// model answered is ever another.
+    #[test]
+    fn a_vector_is_in_one_place_from_its_making_to_its_publish(steps in prop::collection::vec(does(), 1..30)) {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path());
+        layout.create().unwrap();
+        let mut database = Database::open_writer(&layout).unwrap();
+        let mut memo = database.memo(Fingerprint::default());
+        let (mut known, mut durable): (BTreeMap<u8, Kept>, BTreeMap<u8, Kept>) = Default::default();
+        let mut next = 0_u32;
+        for step in steps {
+            match step {
+                Does::Answer(n, kind) => {
+                    let (answer, keep, kept) = match kind {
+                        0 => (Embedded::NoVector, Keep::Durable, Kept::NoVector),
+                        1 => (Embedded::Fault("no".to_owned()), Keep::WhileRunning, Kept::Fault("no".to_owned())),
+                        _ => (Embedded::Vector(vector(n)), Keep::Durable, Kept::Vector(vector(n))),
+                    };
+                    memo.put_embedded(vec![(input(n), answer)], keep);
+                    known.entry(n).or_insert(kept);
+                }
+                Does::Publish(inputs) | Does::LosePublish(inputs) if inputs.is_empty() => {}
+                Does::Publish(ref inputs) | Does::LosePublish(ref inputs) => {
+                    let placed: BTreeMap<u8, u32> = inputs
+                        .iter()
+                        .filter(|n| matches!(known.get(n), Some(Kept::Vector(_))))
+                        .map(|n| { next += 1; (*n, next) })
+                        .collect();
+                    let rows = placed.iter().map(|(n, at)| (input(*n), Ordinal::new(*at))).collect();
+                    let mapping = database.mapping().unwrap();
+                    let mut transaction = mapping.write().unwrap();
+                    let flush = memo.flush(&mut transaction, &rows).unwrap();
+                    if matches!(step, Does::LosePublish(_)) {
+                        continue;
+                    }
+                    transaction.commit().unwrap();
+                    memo.flushed(flush);
+                    known.extend(placed.into_iter().map(|(n, at)| (n, Kept::At(Ordinal::new(at)))));
+                    durable.extend(known.iter().filter(|(_, kept)| matches!(kept, Kept::At(_) | Kept::NoVector)).map(|(n, kept)| (*n, kept.clone())));
+                }
+                Does::Park => {
+                    memo.save();
+                    durable = known.iter().filter(|(_, kept)| !matches!(kept, Kept::Fault(_))).map(|(n, kept)| (*n, kept.clone())).collect();
+                }
+                Does::Restart => {
+                    drop((memo, database));
+                    database = Database::open_writer(&layout).unwrap();
+                    memo = database.memo(Fingerprint::default());
+                    known = durable.clone();
+                }
+            }
+            for n in 0..10 {
+                prop_assert_eq!(memo.kept(input(n)).unwrap(), known.get(&n).cloned(), "{}", n);
+                prop_assert_eq!(memo.has_embedded(input(n)), known.contains_key(&n));
+            }
+            prop_assert_eq!(database.lost_numbers().unwrap(), []);
+        }
+    }
+}
+
+#[test]
+fn what_no_entry_needs_is_swept_and_what_stays_is_named_by_an_entry_that_stays() {
+    let (_folder, database) = database();
+    let memo = database.memo(Fingerprint::default());
+    let given = (0..4).map(|n| (input(n), if n == 3 { Embedded::NoVector } else { Embedded::Vector(vector(n)) }));
+    memo.put_embedded(given.collect(), Keep::Durable);
+    memo.put_embedded(vec![(input(7), Embedded::Vector(vector(7)))], Keep::Durable);
+    let placed = (0..3).map(|n| (input(n), Ordinal::new(u32::from(n)))).collect();
+    let mapping = database.mapping().unwrap();
+    let mut transaction = mapping.write().unwrap();
+    let flush = memo.flush(&mut transaction, &placed).unwrap();
+    transaction.commit().unwrap();
+    memo.flushed(flush);
+    memo.save();
+    // Entry 0 goes, and 9 has its input; 1 stays; 2 goes, and comes back as 12 while rows are removed.
+    let entry = |text: &str| Entry {
+        path: "a".into(),
+        card: dataflows::data::CardHash::default(),
+        text: TextHash::of(text),
+        occurrence: 0,
+    };
+    let mut needed = Needed::default();
+    needed.rows(&[1, 9, 10].into());
+    for (ordinal, n) in [(9, 0), (1, 1), (10, 3)] {
+        needed.entry(Ordinal::new(ordinal), &entry("text"), input(n));
+    }
+    let mut superfluous = database.superfluous(&needed, &mut || true).unwrap().unwrap();
+    assert_eq!(superfluous.count().vectors, 2, "an input, and a vector that was parked");
+    let mut since = Needed::default();
+    since.entry(Ordinal::new(12), &entry("text"), input(2));
+    database.keep(&mut superfluous, &since).unwrap();
+    while !superfluous.is_empty() {
+        database.remove(&mut superfluous, Portion::LARGE, &mut || true).unwrap();
+    }
+    let kept = |n: u8| memo.kept(input(n)).unwrap();
+    let at = |ordinal: u32| Some(Kept::At(Ordinal::new(ordinal)));
+    assert_eq!([0, 1, 2].map(kept), [at(9), at(1), at(12)]);
+    assert_eq!([3, 7].map(kept), [Some(Kept::NoVector), None]);
+    assert_eq!(database.lost_numbers().unwrap(), []);
 }
 
 #[test]
@@ -215,49 +343,7 @@ fn a_list_whose_text_was_never_told_stops_the_publish_that_would_store_it() {
     memo.put_chunks(id(1), list(&[(0, 1, 1)]).0, Vec::new(), Keep::Durable);
     let mapping = database.mapping().unwrap();
     let mut transaction = mapping.write().unwrap();
-    assert!(matches!(memo.flush(&mut transaction), Err(StoreError::Lost { table: "text_rows", .. })));
-}
-
-#[test]
-fn cards_are_known_until_they_are_forgotten_and_again_once_they_are_told() {
-    let (_folder, database) = database();
-    let memo = database.memo(Fingerprint::default());
-    let card = card("World::spawn");
-    for _ in 0..2 {
-        assert_eq!(memo.card(card.hash()), None);
-        memo.put_card(card.hash(), &card);
-        assert_eq!(memo.card(card.hash()), Some(card.clone()));
-        memo.forget_cards();
-    }
-}
-
-fn card(symbol: &str) -> Card {
-    Card {
-        kind: ChunkKind::Code,
-        language: "rust".to_owned(),
-        symbol: symbol.to_owned(),
-        name: "pub fn spawn(&mut self) -> Entity".to_owned(),
-        folder: "src".to_owned(),
-        module: "bevy_ecs".to_owned(),
-        labels: vec![("version".to_owned(), "0.16".to_owned())],
-    }
-}
-
-#[test]
-fn a_card_outlives_one_turn_after_it_was_last_told() {
-    let (_folder, database) = database();
-    let memo = database.memo(Fingerprint::default());
-    let (once, again) = (card("once"), card("again"));
-    let known = || [&once, &again].map(|card| memo.card(card.hash()).is_some());
-    memo.put_card(once.hash(), &once);
-    memo.put_card(again.hash(), &again);
-    memo.turn_cards();
-    assert_eq!(known(), [true, true]);
-    memo.put_card(again.hash(), &again);
-    memo.turn_cards();
-    assert_eq!(known(), [false, true], "what was told before the turn before this one is gone");
-    memo.turn_cards();
-    assert_eq!(known(), [false, false]);
+    assert!(matches!(memo.flush(&mut transaction, &FxHashMap::default()), Err(StoreError::Lost { table: "text_rows", .. })));
 }
 
 #[test]
@@ -269,7 +355,7 @@ fn what_was_swept_comes_back_under_a_new_number_and_no_number_comes_again() {
         memo.put_chunks(id(n), chunked, texts, Keep::Durable);
         let mapping = database.mapping().unwrap();
         let mut transaction = mapping.write().unwrap();
-        let flush = memo.flush(&mut transaction).unwrap();
+        let flush = memo.flush(&mut transaction, &FxHashMap::default()).unwrap();
         transaction.commit().unwrap();
         memo.flushed(flush);
     };

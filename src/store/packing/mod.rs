@@ -8,17 +8,19 @@
 //! hashes the lists alone would take more than a third of what a commit adds to the store.
 
 mod block;
+mod card;
 mod list;
 mod row;
 mod varint;
 
 pub(super) use block::{BLOCK, Numbers, pack_block, unpack_block};
+pub(super) use card::{Head, Place, head_and_place, pack_head, pack_place, unpack_head, unpack_place};
 pub(super) use list::{NumberedChunk, NumberedList, pack_list, unpack_list};
 pub(super) use row::{
-    PackedDocument, PackedEntry, PackedOutcome, pack_document, pack_entry, unpack_document, unpack_entry,
+    PackedDocument, PackedEntry, PackedOutcome, had_vector, pack_document, pack_entry, unpack_document, unpack_entry,
 };
 
-use dataflows::data::{Card, Chunk, ChunkKind, Conversion, Lines, SkipReason, TextHash};
+use dataflows::data::{Conversion, SkipReason};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use zstd::bulk::{Compressor, Decompressor};
@@ -80,51 +82,6 @@ pub(super) enum PackedCleaned {
     Converted { text: u32, bytes: u64, from: Conversion },
 }
 
-/// What a chunk is called: the part of chunks and cards that does not depend on text or place.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub(super) struct Head {
-    kind: ChunkKind,
-    language: String,
-    symbol: String,
-    name: String,
-}
-
-impl Head {
-    /// Returns the chunk of this head.
-    pub(super) fn chunk(self, text: TextHash, lines: Lines) -> Chunk {
-        let Self { kind, language, symbol, name } = self;
-        Chunk { kind, language, symbol, name, text, lines }
-    }
-
-    /// Returns the card of this head at a place.
-    pub(super) fn card(self, place: Place) -> Card {
-        let Self { kind, language, symbol, name } = self;
-        let Place { folder, module, labels } = place;
-        Card { kind, language, symbol, name, folder, module, labels }
-    }
-}
-
-impl From<&Chunk> for Head {
-    fn from(chunk: &Chunk) -> Self {
-        let Chunk { kind, language, symbol, name, .. } = chunk;
-        Self { kind: *kind, language: language.clone(), symbol: symbol.clone(), name: name.clone() }
-    }
-}
-
-/// Where chunks stand: the part of their cards that depends on path and rules alone.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Place {
-    pub(super) folder: String,
-    pub(super) module: String,
-    pub(super) labels: Vec<(String, String)>,
-}
-
-/// Takes a card apart.
-pub(super) fn head_and_place(card: &Card) -> (Head, Place) {
-    let Card { kind, language, symbol, name, folder, module, labels } = card.clone();
-    (Head { kind, language, symbol, name }, Place { folder, module, labels })
-}
-
 /// Returns the settings of a property test: so many cases, the same in every run.
 #[cfg(test)]
 pub(super) fn cases(cases: u32) -> proptest::prelude::ProptestConfig {
@@ -144,20 +101,5 @@ mod tests {
         for damaged in [&[][..], &[9, 1], &[RAW, 0xff], &[ZSTD, 255, 255, 255], &[ZSTD, 255, 255, 255, 255, 1]] {
             assert_eq!(unpack_text(damaged), None);
         }
-    }
-
-    #[test]
-    fn a_card_is_its_head_and_its_place() {
-        let card = Card {
-            kind: ChunkKind::Code,
-            language: "rust".to_owned(),
-            symbol: "World::spawn".to_owned(),
-            name: "pub fn spawn(&mut self) -> Entity".to_owned(),
-            folder: "src".to_owned(),
-            module: "bevy_ecs".to_owned(),
-            labels: vec![("version".to_owned(), "0.16".to_owned())],
-        };
-        let (head, place) = head_and_place(&card);
-        assert_eq!(head.card(place), card);
     }
 }

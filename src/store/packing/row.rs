@@ -24,18 +24,17 @@ pub(in crate::store) struct PackedEntry {
     pub(in crate::store) occurrence: u32,
     /// Tokens of text and name.
     pub(in crate::store) tokens: [u32; 2],
-    /// Whether it has a vector.
-    pub(in crate::store) has_vector: bool,
 }
 
 /// Packs the row of an entry: some fifteen bytes.
 pub(in crate::store) fn pack_entry(entry: &PackedEntry) -> Vec<u8> {
-    let PackedEntry { path, head, place, text, occurrence, tokens, has_vector } = *entry;
+    let PackedEntry { path, head, place, text, occurrence, tokens } = *entry;
     let mut packed = Vec::with_capacity(20);
     for number in [path, head, place, text, tokens[0], tokens[1]] {
         varint::write(&mut packed, u64::from(number));
     }
-    varint::write(&mut packed, u64::from(occurrence) << 1 | u64::from(has_vector));
+    // The lowest bit said in format 3 whether there was a vector, and says nothing now.
+    varint::write(&mut packed, u64::from(occurrence) << 1);
     packed
 }
 
@@ -45,8 +44,14 @@ pub(in crate::store) fn unpack_entry(mut packed: &[u8]) -> Option<PackedEntry> {
     let (path, head, place, text, tokens) = (next()?, next()?, next()?, next()?, [next()?, next()?]);
     let last = varint::read(&mut packed)?;
     let occurrence = u32::try_from(last >> 1).ok()?;
-    let entry = PackedEntry { path, head, place, text, occurrence, tokens, has_vector: last & 1 == 1 };
+    let entry = PackedEntry { path, head, place, text, occurrence, tokens };
     packed.is_empty().then_some(entry)
+}
+
+/// Returns whether a row of format 3 says that the entry has a vector.
+pub(in crate::store) fn had_vector(mut packed: &[u8]) -> bool {
+    let numbers = std::iter::from_fn(|| varint::read(&mut packed));
+    numbers.last().is_some_and(|last| last & 1 == 1)
 }
 
 /// What a document's ordinal stands for.
@@ -101,11 +106,10 @@ mod tests {
         #[test]
         fn any_entry_comes_back_and_nothing_else_is_one(
             numbers in prop::array::uniform7(prop_oneof![0u32..200, any::<u32>(), Just(u32::MAX)]),
-            has_vector: bool,
             cut in any::<prop::sample::Index>(),
         ) {
             let [path, head, place, text, occurrence, in_text, in_name] = numbers;
-            let entry = PackedEntry { path, head, place, text, occurrence, tokens: [in_text, in_name], has_vector };
+            let entry = PackedEntry { path, head, place, text, occurrence, tokens: [in_text, in_name] };
             let mut packed = pack_entry(&entry);
             prop_assert_eq!(unpack_entry(&packed), Some(entry));
             prop_assert_eq!(unpack_entry(&packed[..cut.index(packed.len())]), None);

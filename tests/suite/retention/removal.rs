@@ -22,7 +22,7 @@ use tidemill::engine::fingerprint;
 use tidemill::index::apply::{CommitTarget, IndexWriter, Purpose, Target, heal};
 use tidemill::index::collect::{Progress, Removal, drop_beside, step, survey};
 use tidemill::index::vector::{Shape, VectorWriter};
-use tidemill::store::{Database, Layout, SourceKind, SourceRecord, StoreMemo, ViewRecord};
+use tidemill::store::{Database, Layout, SourceKind, SourceRecord, ViewRecord};
 use tidemill::watch::changes;
 
 const PATHS: [&str; 4] = ["src/camera.rs", "src/light.rs", "docs/guide.md", "Cargo.toml"];
@@ -81,7 +81,6 @@ struct World {
     finished: Receiver<EpochDone>,
     writer: IndexWriter,
     removal: Option<Removal>,
-    memo: StoreMemo,
     database: Database,
     rules: Arc<Rules>,
     layout: Layout,
@@ -94,14 +93,15 @@ struct World {
 impl World {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (layout, model) = (Layout::new(folder.path().join("store")), StaticModel::new());
+        let layout = Layout::new(folder.path().join("store"));
+        let model: Arc<dyn Embedder> = Arc::new(StaticModel::new());
         layout.create().unwrap();
         let database = Database::open_writer(&layout).unwrap();
         let memo = database.memo(model.fingerprint());
         let mut archive = Archive::create_or_open_writer(&layout.versions()).unwrap();
         let shape = Shape { dimensions: u32::try_from(model.dimensions()).unwrap(), model: model.fingerprint() };
         let mut vectors = VectorWriter::open(&layout.vectors(), shape).unwrap();
-        let lexical = heal(&layout, &database, &memo, &mut archive, &mut vectors).unwrap();
+        let lexical = heal(&layout, &database, &memo, &mut archive, &mut vectors, &model).unwrap();
         let catalogue = database.catalogue();
         let mapping = database.mapping().unwrap();
         let mut transaction = mapping.write().unwrap();
@@ -113,16 +113,16 @@ impl World {
         let rules = Arc::new(Rules::built_in());
         let name = fingerprint(&rules);
         let writer =
-            IndexWriter::new(database.clone(), memo.clone(), archive, lexical, vectors, name, model.fingerprint());
+            IndexWriter::new(database.clone(), memo.clone(), archive, lexical, vectors, name, model.clone());
         let pool = (0..CONTENTS).map(|content| {
             let bytes = text(content).into_bytes();
             (content_id(&bytes), bytes)
         });
         let parts = MillParts {
             rules: rules.clone(),
-            memo: Arc::new(memo.clone()),
+            memo: Arc::new(memo),
             contents: Arc::new(Pool(pool.collect())),
-            embedder: Arc::new(model),
+            embedder: model,
             outliner: Arc::new(InProcess),
         };
         let mut mill = Mill::start(parts, MillThreads { workers: 1, pool: 1 }).unwrap();
@@ -133,7 +133,6 @@ impl World {
             finished,
             writer: writer.unwrap(),
             removal: None,
-            memo,
             database,
             rules,
             layout,
@@ -175,8 +174,6 @@ impl World {
                 None => drop(tree.remove(&path)),
             }
         }
-        // As the tracker does in front of an epoch while nothing is under way.
-        self.memo.forget_cards();
         self.commits += 1;
         self.mill.feed(Epoch(u64::from(self.commits)), VIEW, changes(&self.tree, &tree)).unwrap();
         let done = self.finished.recv_timeout(Duration::from_secs(60)).unwrap();

@@ -7,9 +7,10 @@
 //! `introduced_in`. So two pictures of one tree are equal, or a law is broken.
 
 use dataflows::data::{Document, EntryId, Lines};
-use dataflows::memo::{Embedded, Memo};
+use dataflows::memo::Memo;
 use snapshots::{Digest, Ordinal, Statistics};
 use std::fmt::Debug;
+use tidemill::index::Given;
 use tidemill::search::{Mode, Request, Searcher, Selected, placed_entries};
 
 /// The questions: identifiers, prose, a phrase, Chinese, words that every or no document holds.
@@ -119,10 +120,10 @@ fn contents(searcher: &Searcher, selected: &Selected) -> (Vec<Document>, Vec<Lin
     for placed in documents.iter().flat_map(|document| placed_entries(reader, document).unwrap()) {
         let ordinal = reader.catalogue().entry_ordinal(placed.entry.id()).unwrap().expect("a placed entry is stored");
         assert!(alive.entries.contains(ordinal.get()), "{:?} is placed and not alive", placed.entry);
-        let vector = match reader.memo().embedded(placed.entry.embed_id()).expect("an entry was embedded") {
-            Embedded::Vector(vector) => Some(vector.components().iter().map(|part| part.to_bits()).collect()),
-            Embedded::NoVector => None,
-            Embedded::Fault(error) => panic!("{error}"),
+        let vector = match reader.vector_of(ordinal).unwrap() {
+            Given::Vector(components) => Some(components.iter().map(|part| part.to_bits()).collect()),
+            Given::NoVector => None,
+            Given::Owed(reason) => panic!("{}: {reason}", placed.entry.path),
         };
         entries.push(Line {
             path: placed.entry.path.to_string(),

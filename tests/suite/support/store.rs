@@ -2,6 +2,8 @@
 //!
 //! In: sources. Out: what was published, in order.
 
+use dataflows::embed::Embedder;
+use dataflows::rules::Rules;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
@@ -16,6 +18,8 @@ pub(crate) struct Store {
     folder: TempDir,
     /// How many files a slice of a step changes at the most, if not as many as usual.
     slice: Option<usize>,
+    /// The model, if not the built-in one.
+    model: Option<Arc<dyn Embedder>>,
 }
 
 /// A tracker that is open, and what it has published since it was last asked.
@@ -32,7 +36,12 @@ impl Store {
 
     /// As [`Self::new`], with trackers that cut every step into slices of so many files.
     pub(crate) fn in_slices(slice: Option<usize>) -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), slice }
+        Self { folder: tempfile::tempdir().unwrap(), slice, model: None }
+    }
+
+    /// As [`Self::new`], with trackers that ask this model.
+    pub(crate) fn with_model(model: Arc<dyn Embedder>) -> Self {
+        Self { model: Some(model), ..Self::new() }
     }
 
     /// Returns the store's folders.
@@ -45,8 +54,17 @@ impl Store {
         self.try_open(source, Stop::default()).unwrap()
     }
 
+    /// As [`Self::open`], for a tracker with rules of its own.
+    pub(crate) fn open_under(&self, source: SourceConfig, rules: Arc<Rules>) -> Running {
+        self.open_as(source, Stop::default(), Some(rules)).unwrap()
+    }
+
     /// As [`Self::open`], for a tracker that may be refused or asked to stop.
     pub(crate) fn try_open(&self, source: SourceConfig, stop: Stop) -> Result<Running, EngineError> {
+        self.open_as(source, stop, None)
+    }
+
+    fn open_as(&self, source: SourceConfig, stop: Stop, rules: Option<Arc<Rules>>) -> Result<Running, EngineError> {
         let published: Arc<Mutex<Vec<Published>>> = Arc::default();
         let sink = published.clone();
         let options = TrackerOptions {
@@ -57,7 +75,8 @@ impl Store {
             }),
             stop,
         };
-        let extras = Extras { max_slice: self.slice, ..Extras::default() };
+        let embedder = self.model.clone();
+        let extras = Extras { max_slice: self.slice, embedder, rules, ..Extras::default() };
         Ok(Running { tracker: Tracker::open_with(options, extras)?, published })
     }
 
