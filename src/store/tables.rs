@@ -253,11 +253,16 @@ impl Opened {
 
     /// Returns a table of another format, if there is one.
     pub(super) fn other(&self, name: &str) -> Result<Option<Rows>, StoreError> {
-        let failed = |source| StoreError::Database { attempt: "open a table", source };
         let txn = self.write()?;
-        let rows = self.env.open_database(&txn, Some(name)).map_err(failed)?;
-        txn.commit().map_err(failed)?;
+        let rows = self.other_in(&txn, name)?;
+        txn.commit().map_err(|source| StoreError::Database { attempt: "open a table", source })?;
         Ok(rows)
+    }
+
+    /// As [`Self::other`], inside a transaction, to be used in that one only.
+    pub(super) fn other_in(&self, txn: &RwTxn<'_>, name: &str) -> Result<Option<Rows>, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "open a table", source };
+        self.env.open_database(txn, Some(name)).map_err(failed)
     }
 
     /// Makes a table of another format, or returns the one that is there.
@@ -288,11 +293,9 @@ impl Opened {
         self.env.path()
     }
 
-    /// Returns the bytes of the pages that each table takes.
-    pub(super) fn table_bytes(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
-        let failed = |source| StoreError::Database { attempt: "measure a table", source };
-        let txn = self.read()?;
-        let all = [
+    /// Returns every table that there is.
+    pub(super) fn all(&self) -> Vec<Table> {
+        let tables = [
             self.cleaned,
             self.texts.rows,
             self.texts.hashes,
@@ -315,14 +318,19 @@ impl Opened {
             self.receipts,
             self.marks,
         ];
-        all.into_iter()
-            .chain(self.columns)
-            .map(|table| {
-                let stat = table.rows.stat(&txn).map_err(failed)?;
-                let pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
-                Ok((table.name, (pages * stat.page_size as usize) as u64))
-            })
-            .collect()
+        tables.into_iter().chain(self.columns).collect()
+    }
+
+    /// Returns the bytes of the pages that each table takes.
+    pub(super) fn table_bytes(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "measure a table", source };
+        let txn = self.read()?;
+        let bytes = |table: Table| {
+            let stat = table.rows.stat(&txn).map_err(failed)?;
+            let pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
+            Ok((table.name, (pages * stat.page_size as usize) as u64))
+        };
+        self.all().into_iter().map(bytes).collect()
     }
 
     /// Makes the file as long as its pages are, so that no reader takes it for one that was cut.
@@ -372,6 +380,12 @@ fn lengthen(env: &Env) -> Result<(), StoreError> {
 }
 
 impl Table {
+    /// Returns its name.
+    #[cfg(test)]
+    pub(super) const fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Returns how many rows there are.
     pub(super) fn len(&self, txn: &RoTxn<'_>) -> Result<u64, StoreError> {
         self.rows.len(txn).map_err(|source| StoreError::Database { attempt: "count the rows of a table", source })
