@@ -25,6 +25,7 @@ mod catalogue;
 mod codec;
 mod collected;
 mod columns;
+mod dictionaries;
 mod identities;
 mod identity;
 mod layout;

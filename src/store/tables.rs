@@ -6,6 +6,7 @@
 //! **Invariant:** a row is written once. Results and catalogue rows are never changed in place; what is written again is
 //! the same. What no kept version needs is removed, and comes back under the same key if it is ever made again.
 
+use super::dictionaries::Dictionaries;
 use super::identities::Identities;
 use super::layout::io;
 use super::numbering::Numbering;
@@ -40,6 +41,16 @@ pub(super) type Env = heed::Env<WithoutTls>;
 pub(super) type Rows = heed::Database<Bytes, Bytes>;
 /// A row where the database has it: its key and its bytes.
 type Row<'t> = (&'t [u8], &'t [u8]);
+/// Rows of a table in the order of keys.
+pub(super) struct RowsFrom<'t>(heed::RoRange<'t, Bytes, Bytes>);
+
+impl<'t> RowsFrom<'t> {
+    /// Returns the next row.
+    pub(super) fn next(&mut self) -> Result<Option<Row<'t>>, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "read a table", source };
+        self.0.next().transpose().map_err(failed)
+    }
+}
 
 /// One table, with its name for messages.
 #[derive(Clone, Copy)]
@@ -208,8 +219,10 @@ impl Opened {
             cleaned: open("cleaned")?,
             texts: Texts {
                 rows: open("text_rows")?,
+                cleaned: open("cleaned_texts")?,
                 hashes: open("text_hashes")?,
                 numbers: Identities { rows: open("text_numbers")? },
+                dictionaries: Dictionaries::new(open("dictionaries")?),
             },
             chunks: open("chunks")?,
             heads: Numbering { values: open("heads")?, names: open("head_names")? },
@@ -298,8 +311,10 @@ impl Opened {
         let tables = [
             self.cleaned,
             self.texts.rows,
+            self.texts.cleaned,
             self.texts.hashes,
             self.texts.numbers.rows,
+            self.texts.dictionaries.rows,
             self.chunks,
             self.heads.values,
             self.heads.names,
@@ -444,6 +459,12 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// Returns the rows from that of `first` on.
+    pub(super) fn rows_from<'t>(&self, txn: &'t RoTxn<'_>, first: &[u8]) -> Result<RowsFrom<'t>, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "read a table", source };
+        self.rows.range(txn, &(Bound::Included(first), Bound::Unbounded)).map(RowsFrom).map_err(failed)
     }
 
     /// Returns the rows whose keys begin with `prefix`, decoded, in the order of keys.

@@ -16,12 +16,15 @@
 //! its work. A table that it leaves without a reader is named in [`OLD_TABLES`].
 
 mod rows;
+mod texts;
 
 use super::layout::STORE_FORMAT;
 use super::tables::{Rows, Tables};
 use super::{Gate, Layout, StoreError};
 use heed::RwTxn;
+use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
 use std::ops::Bound;
 
 /// Rows that one transaction copies or removes at the most.
@@ -33,6 +36,9 @@ const OLD_TABLES: &[&str] = &[rows::TEXTS, rows::VECTORS];
 const STEPS: &[Step] = &[
     Step { name: "texts by number", until: 2, portion: rows::texts },
     Step { name: "vectors by number", until: 2, portion: rows::vectors },
+    Step { name: "a dictionary for texts", until: 3, portion: texts::dictionary },
+    Step { name: "cleaned texts of chunks", until: 3, portion: texts::compositions },
+    Step { name: "texts packed again", until: 3, portion: texts::rows },
 ];
 
 /// One change of what a store holds.
@@ -53,6 +59,19 @@ struct Old<'a> {
     #[expect(dead_code, reason = "for steps that move files")]
     layout: &'a Layout,
     tables: &'a Tables,
+    /// The texts of chunks, once they were asked for.
+    texts_of_chunks: OnceCell<RoaringBitmap>,
+}
+
+impl Old<'_> {
+    /// Returns the numbers of the texts that chunk lists and entries name.
+    fn texts_of_chunks(&self) -> Result<&RoaringBitmap, StoreError> {
+        if let Some(known) = self.texts_of_chunks.get() {
+            return Ok(known);
+        }
+        let named = texts::texts_of_chunks(self.tables)?;
+        Ok(self.texts_of_chunks.get_or_init(|| named))
+    }
 }
 
 /// How far a step is: its mark.
@@ -89,7 +108,7 @@ fn upgrade_by(
     );
     layout.begin_upgrade(found)?;
     committed()?;
-    let old = Old { layout, tables };
+    let old = Old { layout, tables, texts_of_chunks: OnceCell::new() };
     for step in steps.iter().filter(|step| found <= step.until) {
         step.take(&old, committed)?;
     }

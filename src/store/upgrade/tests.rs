@@ -41,7 +41,7 @@ impl Held {
             first += run.len() as u32;
         }
         for (number, n) in (0_u32..).zip(&self.numbers).filter(|(_, n)| *n % 5 != 0) {
-            let row = [&number.to_le_bytes()[..], &pack_text(&text(*n))].concat();
+            let row = [&number.to_le_bytes()[..], &pack_text(&text(*n), None)].concat();
             texts.put(&mut txn, &hash(*n).to_bytes(), &row).unwrap();
         }
         for (key, components) in (0..self.vectors).map(vector) {
