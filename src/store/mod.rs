@@ -26,6 +26,7 @@ mod codec;
 mod collected;
 mod columns;
 mod coverage;
+mod dictionaries;
 mod identities;
 mod identity;
 mod layout;
@@ -102,10 +103,12 @@ pub enum StoreError {
         found: String,
     },
     /// The store was written by a format that a writer makes into this build's.
-    #[error("cannot read the store at {}: it is format {}, this build reads format {STORE_FORMAT}; start `tidemill track` on it once, which brings it there", path.display(), layout::OLDER_FORMAT)]
+    #[error("cannot read the store at {}: it is format {found}, this build reads format {STORE_FORMAT}; start `tidemill track` on it once, which brings it there", path.display())]
     Older {
         /// Where it is.
         path: PathBuf,
+        /// What it says of itself.
+        found: String,
     },
     /// A store of an older format cannot be brought to this one while it is read.
     #[error("cannot bring the store at {} to format {STORE_FORMAT} while another process reads it; try again when that has ended", path.display())]
@@ -199,9 +202,12 @@ impl Database {
             columns::blocks::fill(&tables)?;
             gate
         };
-        // Every commit would go through the list of the pages that were given back.
-        if let Some(Err(error)) = gate.map(|gate| database.compact(&gate)) {
-            tracing::warn!("the database keeps its free pages until `tidemill snapshots gc`: {error}");
+        if let Some(gate) = gate {
+            // Every commit would go through the list of the pages that were given back.
+            if let Err(error) = database.compact(&gate) {
+                tracing::warn!("the database keeps its free pages until `tidemill snapshots gc`: {error}");
+            }
+            upgrade::finish(layout, gate)?;
         }
         Ok(database)
     }

@@ -27,7 +27,7 @@ use crate::store::{Catalogue, Database, Layout, StoreMemo};
 use dataflows::embed::Embedder;
 use dataflows::memo::Memo;
 use roaring::RoaringBitmap;
-use snapshots::{Archive, Bitmaps, Ordinal};
+use snapshots::{Archive, Bitmaps, Ordinal, Tokens};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -92,13 +92,16 @@ fn heal_vectors(
     let mender = Mender { catalogue, coverage, memo, embedder };
     let mut all = Mended::default();
     for part in missing.chunks(BATCH) {
+        let mapping = database.mapping()?;
+        let mut transaction = mapping.write()?;
         // Where the model refuses all of it, the next attempts are the tracker's.
         if all.is_refused {
+            let reason = "the model refused all texts in front of it";
+            mender.coverage.put_owed(&mut transaction, part.iter().map(|ordinal| (Ordinal::new(*ordinal), reason)))?;
+            transaction.commit()?;
             all.owed.extend(part);
             continue;
         }
-        let mapping = database.mapping()?;
-        let mut transaction = mapping.write()?;
         let mut mended = mender.mend(&part.iter().copied().collect(), vectors, &mut transaction)?;
         transaction.commit()?;
         mender.committed(&mut mended);
@@ -129,7 +132,7 @@ pub(super) fn add_words(
             memo.check()?;
             return Err(ApplyError::ResultGone { what: "text", path: record.entry.path });
         };
-        if lexical.add(ordinal, &text, &searched_name(&card))? != record.tokens {
+        if Tokens::from(lexical.add(ordinal, &text, &searched_name(&card))?) != record.tokens {
             return Err(ApplyError::ResultGone { what: "text as it was", path: record.entry.path });
         }
     }

@@ -44,7 +44,7 @@ use part::Parts;
 use plan::Draft;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
-use snapshots::{Archive, Bitmaps, Ordinal, OrdinalCounter, SourceId, VersionId, ViewId};
+use snapshots::{Archive, Bitmaps, Ordinal, OrdinalCounter, SourceId, Tokens, VersionId, ViewId};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -125,8 +125,10 @@ struct Batch {
     without_vector: RoaringBitmap,
     /// New entries whose vector could not be had, and why.
     owed: Vec<(Ordinal, String)>,
+    /// Texts that were given to the model though it had answered before.
+    retried: u64,
     /// Identity and tokens of every entry that the batch touched.
-    touched: FxHashMap<Ordinal, (EntryId, [u32; 2])>,
+    touched: FxHashMap<Ordinal, (EntryId, Tokens<u32>)>,
 }
 
 impl IndexWriter {
@@ -397,9 +399,18 @@ impl IndexWriter {
                     batch.placed.insert(input, ordinal);
                     Some(Ok(vector))
                 }
-                Some(Kept::At(other)) => {
-                    Some(owed::held(&self.vectors, other)?.ok_or_else(|| "its vector was lost with a file".to_owned()))
-                }
+                Some(Kept::At(other)) => match owed::held(&self.vectors, other)? {
+                    Some(vector) => Some(Ok(vector)),
+                    // It was lost with a file, and no version reaches the entry that had it.
+                    None => {
+                        batch.retried += 1;
+                        let answer = self.mender.ask(card, entry.text)?;
+                        if let Ok(Some(_)) = answer {
+                            batch.placed.insert(input, ordinal);
+                        }
+                        answer.transpose()
+                    }
+                },
                 Some(Kept::NoVector) => None,
                 Some(Kept::Fault(error)) => Some(Err(error)),
                 None => return Err(ApplyError::Unexpected("an entry came out of the graph before its vector")),
@@ -412,7 +423,7 @@ impl IndexWriter {
                 batch.without_vector.insert(ordinal.get());
             }
         }
-        let record = EntryRecord { entry: entry.clone(), tokens: [0; 2] };
+        let record = EntryRecord { entry: entry.clone(), tokens: Tokens::default() };
         batch.entries.push((ordinal, record, card.clone()));
         Ok(ordinal)
     }
@@ -430,7 +441,7 @@ impl IndexWriter {
             let Some(text) = self.memo.text(entry.text) else {
                 return Err(ApplyError::Unexpected("an entry's text is missing from the store"));
             };
-            record.tokens = self.lexical.add(*ordinal, &text, &searched_name(card))?;
+            record.tokens = self.lexical.add(*ordinal, &text, &searched_name(card))?.into();
             batch.touched.insert(*ordinal, (entry.id(), record.tokens));
         }
         Ok(self.lexical.commit(self.next_entry.used())?)
@@ -467,6 +478,9 @@ impl IndexWriter {
     /// Writes which new entries can have no vector, and which are owed one.
     fn write_coverage(&mut self, to: &mut WriteTransaction<'_>, batch: &Batch) -> Result<(), ApplyError> {
         let coverage: &Coverage = &self.mender.coverage;
+        if batch.retried > 0 {
+            self.catalogue.add_retried(to, batch.retried)?;
+        }
         if !batch.without_vector.is_empty() {
             coverage.put_without(to, &batch.without_vector)?;
             self.without_vector |= &batch.without_vector;

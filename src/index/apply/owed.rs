@@ -15,7 +15,7 @@
 use super::ApplyError;
 use crate::index::vector::VectorWriter;
 use crate::store::{Catalogue, Coverage, Kept, StoreError, StoreMemo, WriteTransaction};
-use dataflows::data::EmbedInput;
+use dataflows::data::{Card, EmbedInput, TextHash};
 use dataflows::embed::{Embedder, Vector, embed_each};
 use dataflows::memo::Memo;
 use roaring::RoaringBitmap;
@@ -75,7 +75,7 @@ struct Question {
 }
 
 /// An answer for an input: its vector, that it has none, or why there is no answer.
-type Answer = Result<Option<Vector>, String>;
+pub(super) type Answer = Result<Option<Vector>, String>;
 
 impl Mender {
     /// Gives these entries their vectors as far as they can be had; none of them is in `vectors`.
@@ -110,6 +110,16 @@ impl Mender {
         }
         self.write(answers, &mut mended, vectors, to)?;
         Ok(mended)
+    }
+
+    /// Asks the model for one vector.
+    pub(super) fn ask(&self, card: &Card, text: TextHash) -> Result<Answer, ApplyError> {
+        let Some(text) = self.memo.text(text) else {
+            self.memo.check()?;
+            return Ok(Err("its text is missing from the database".to_owned()));
+        };
+        let answered = embed_each(&*self.embedder, &[&card.frame().around(&text)]);
+        Ok(answered.vectors.into_iter().next().unwrap_or(Ok(None)))
     }
 
     /// Takes note that a transaction with what `mended` says is durable.

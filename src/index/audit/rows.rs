@@ -12,14 +12,14 @@ use dataflows::data::{Document, DocumentPath, EmbedInput, EntryId, Fingerprint, 
 use dataflows::memo::{Chunked, Memo};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
-use snapshots::{Archive, Bitmaps, Changes, Ordinal};
+use snapshots::{Archive, Bitmaps, Changes, Ordinal, Tokens};
 
 /// What is kept of an entry's row.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     pub(super) id: EntryId,
     pub(super) input: EmbedInput,
-    pub(super) tokens: [u32; 2],
+    pub(super) tokens: Tokens<u32>,
 }
 
 /// The rows that were found.
@@ -114,7 +114,7 @@ impl Rows {
         };
         if TextHash::of(&content) != text {
             tally.add("results", "texts are not what their names say", ordinal);
-        } else if lexical::count_tokens(&content, &lexical::searched_name(&named)) != record.tokens {
+        } else if Tokens::from(lexical::count_tokens(&content, &lexical::searched_name(&named))) != record.tokens {
             tally.add("catalogue", "token counts are not those of the text and name", ordinal);
         }
     }

@@ -46,7 +46,7 @@ fn record(path_of: u8, card_of: u8, text: u8, occurrence: u32) -> (EntryRecord, 
     let text = TextHash::of(&text.to_string());
     let entry = Entry { path: path(path_of), card: card.hash(), text, occurrence };
     let tokens = [occurrence.wrapping_mul(3), u32::from(card_of)];
-    (EntryRecord { entry, tokens }, card)
+    (EntryRecord { entry, tokens: tokens.into() }, card)
 }
 
 proptest! {

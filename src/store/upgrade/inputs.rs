@@ -13,37 +13,40 @@ use super::super::rows::RowReader;
 use super::super::tables::{Rows, Table, Tables};
 use super::super::vectors::{NO_VECTOR, vector_id};
 use super::super::{StoreError, coverage};
-use super::{TRANSACTION_ROWS, failed};
+use super::{Old, TRANSACTION_ROWS, failed};
 use dataflows::data::{Entry, Fingerprint, Hasher};
 use heed::{RoTxn, RwTxn};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 
-/// The tables that this step leaves without a reader: in format 2 model, card, text → components; in format 3 number → model,
-/// card, text and components, and the hash of the first three → number.
-pub(super) const TABLES: [&str; 3] = ["vectors", "vector_rows", "vector_numbers"];
+/// The table of format 2: model, card, text → components.
+pub(super) const BY_KEY: &str = "vectors";
+/// A table of format 3: number → model, card, text and components.
+pub(super) const ROWS: &str = "vector_rows";
+/// A table of format 3: hash of model, card and text → number.
+pub(super) const NUMBERS: &str = "vector_numbers";
 /// Bytes of model, card and text.
 const KEY_BYTES: usize = 48;
 
-/// The vectors of older formats.
-pub(super) struct OldVectors {
+/// The tables of vectors of older formats.
+struct OldVectors {
     by_key: Option<Rows>,
     rows: Option<Rows>,
     numbers: Option<Identities>,
-    models: Vec<Fingerprint>,
 }
 
 impl OldVectors {
-    /// Opens the tables of older formats; returns nothing where no vector is in them.
-    pub(super) fn open(tables: &Tables) -> Result<Option<Self>, StoreError> {
-        let [by_key, rows, numbers] = TABLES.map(|name| tables.other(name));
-        let (by_key, rows) = (by_key?, rows?);
-        let numbers = numbers?.map(|rows| Identities { rows: Table::old(TABLES[2], rows) });
+    fn open(tables: &Tables, txn: &RwTxn<'_>) -> Result<Self, StoreError> {
+        let numbers = tables.other_in(txn, NUMBERS)?.map(|rows| Identities { rows: Table::old(NUMBERS, rows) });
+        Ok(Self { by_key: tables.other_in(txn, BY_KEY)?, rows: tables.other_in(txn, ROWS)?, numbers })
+    }
+
+    /// Returns the models that gave vectors.
+    fn models(&self, txn: &RoTxn<'_>) -> Result<Vec<Fingerprint>, StoreError> {
         let mut models = Vec::new();
-        let txn = tables.read()?;
-        for table in [by_key, rows].into_iter().flatten() {
+        for table in [self.by_key, self.rows].into_iter().flatten() {
             let mut last = None;
-            for row in table.iter(&txn).map_err(failed)? {
+            for row in table.iter(txn).map_err(failed)? {
                 let (key, row) = row.map_err(failed)?;
                 let named = if key.len() == KEY_BYTES { key } else { row };
                 let model = named.first_chunk::<16>().copied();
@@ -55,7 +58,7 @@ impl OldVectors {
         }
         models.sort_unstable();
         models.dedup();
-        Ok((!models.is_empty()).then_some(Self { by_key, rows, numbers, models }))
+        Ok(models)
     }
 
     /// Returns whether a model gave an entry a vector; nothing where it was not asked, or failed.
@@ -77,14 +80,17 @@ impl OldVectors {
     }
 }
 
-/// Writes where the vectors of some entries are, from the ordinal `from` on; returns where the next portion begins, or nothing
-/// where no entry is left.
-pub(super) fn portion(
-    old: &OldVectors,
-    tables: &Tables,
-    txn: &mut RwTxn<'_>,
-    from: u32,
-) -> Result<Option<u32>, StoreError> {
+/// Writes where the vectors of some entries are. It stops in front of an ordinal.
+pub(super) fn portion(old: &Old<'_>, txn: &mut RwTxn<'_>, from: Option<&[u8]>) -> Result<Option<Vec<u8>>, StoreError> {
+    let (tables, vectors) = (old.tables, OldVectors::open(old.tables, txn)?);
+    let models = match old.models.get() {
+        Some(models) => models,
+        None => {
+            let models = vectors.models(txn)?;
+            old.models.get_or_init(|| models)
+        }
+    };
+    let from = from.and_then(number_of).unwrap_or(0);
     let mut rows: Vec<(u32, Vec<u8>)> = Vec::new();
     tables.entries.each_from(txn, &from.to_be_bytes(), |key, row| {
         rows.extend(number_of(key).map(|ordinal| (ordinal, row.to_vec())));
@@ -92,37 +98,35 @@ pub(super) fn portion(
     })?;
     let Some((last, _)) = rows.last() else { return Ok(None) };
     let next = last.checked_add(1);
-    let (mut placed, mut without) = (FxHashMap::default(), vec![RoaringBitmap::new(); old.models.len()]);
-    {
-        let mut reader = RowReader::new(tables, txn);
-        for (ordinal, row) in &rows {
-            let (record, card) = reader.entry(row)?;
-            let input = card.embed_input(record.entry.text);
-            for (model, without) in old.models.iter().zip(&mut without) {
-                let number = match old.has(txn, *model, &record.entry)? {
-                    Some(true) if had_vector(row) => *ordinal,
-                    Some(false) => {
-                        without.insert(*ordinal);
-                        NO_VECTOR
-                    }
-                    // It failed, or was never asked: it is owed one.
-                    Some(true) | None => continue,
-                };
-                let id = vector_id(*model, input);
-                if tables.vectors.get(txn, id)?.is_none() {
-                    placed.entry(id).or_insert(number);
+    let (mut placed, mut without) = (FxHashMap::default(), vec![RoaringBitmap::new(); models.len()]);
+    let mut reader = RowReader::new(tables, txn);
+    for (ordinal, row) in &rows {
+        let (record, card) = reader.entry(row)?;
+        let input = card.embed_input(record.entry.text);
+        for (model, without) in models.iter().zip(&mut without) {
+            let number = match vectors.has(txn, *model, &record.entry)? {
+                Some(true) if had_vector(row) => *ordinal,
+                Some(false) => {
+                    without.insert(*ordinal);
+                    NO_VECTOR
                 }
+                // It failed, or was never asked: it is owed one.
+                Some(true) | None => continue,
+            };
+            let id = vector_id(*model, input);
+            if tables.vectors.get(txn, id)?.is_none() {
+                placed.entry(id).or_insert(number);
             }
         }
     }
     let mut placed: Vec<_> = placed.into_iter().collect();
     placed.sort_unstable();
     tables.vectors.set(txn, placed)?;
-    for (model, without) in old.models.iter().zip(without) {
+    for (model, without) in models.iter().zip(without) {
         tables.vectors.note(txn, *model)?;
         coverage::put_without(&tables.vectors.coverage, txn, model.to_bytes(), without)?;
     }
-    Ok(next)
+    Ok(next.map(|next| next.to_be_bytes().to_vec()))
 }
 
 #[cfg(test)]
@@ -174,9 +178,9 @@ mod tests {
             (0..3).map(|n: u8| n.to_string()).for_each(|text| memo.put_text(TextHash::of(&text), &text));
             memo.save();
             let tables = catalogue.tables().unwrap();
-            let [by_key, rows, numbers] = TABLES.map(|name| tables.make_other(name));
+            let [by_key, rows, numbers] = [BY_KEY, ROWS, NUMBERS].map(|name| tables.make_other(name));
             let mut to = tables.begin().unwrap();
-            let records: Vec<_> = (0..entries).map(|n| (EntryRecord { entry: entry(n), tokens: [1, 1] }, card(n))).collect();
+            let records: Vec<_> = (0..entries).map(|n| (EntryRecord { entry: entry(n), tokens: [1, 1].into() }, card(n))).collect();
             let ordinals = (0..).map(Ordinal::new);
             catalogue.put_entries(&mut to, ordinals.zip(&records).map(|(at, (record, card))| (at, record, card))).unwrap();
             let txn = &mut to.0;
@@ -189,7 +193,7 @@ mod tests {
                 } else {
                     let id = Fingerprint::from_words(Hasher::new("vector").part(&key).finish()).to_bytes();
                     rows.put(txn, &u32::from(n).to_be_bytes(), &[&key[..], &components].concat()).unwrap();
-                    let numbers = Identities { rows: Table::old(TABLES[2], numbers) };
+                    let numbers = Identities { rows: Table::old(NUMBERS, numbers) };
                     if numbers.get(txn, id).unwrap().is_none() {
                         numbers.put_all(txn, vec![(id, u32::from(n))]).unwrap();
                     }
@@ -201,14 +205,21 @@ mod tests {
             }
             to.commit().unwrap();
 
-            let old = OldVectors::open(&tables).unwrap();
-            prop_assert_eq!(old.is_some(), (0..entries).any(|n| had(n).is_some()));
             for _ in 0..=done_again {
-                let mut from = Some(0);
-                while let (Some(old), Some(at)) = (&old, from) {
+                let old = Old {
+                    layout: &layout,
+                    tables: &tables,
+                    texts_of_chunks: std::cell::OnceCell::new(),
+                    models: std::cell::OnceCell::new(),
+                };
+                let mut from = None;
+                loop {
                     let mut to = tables.begin().unwrap();
-                    from = portion(old, &tables, &mut to.0, at).unwrap();
+                    from = portion(&old, &mut to.0, from.as_deref()).unwrap();
                     to.commit().unwrap();
+                    if from.is_none() {
+                        break;
+                    }
                 }
             }
             let input = |n: u8| card(n).embed_input(entry(n).text);

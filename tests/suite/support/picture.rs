@@ -8,7 +8,7 @@
 
 use dataflows::data::{Document, EntryId, Lines};
 use dataflows::memo::Memo;
-use snapshots::{Digest, Ordinal, Statistics};
+use snapshots::{Digest, Ordinal, Statistics, Tokens};
 use std::fmt::Debug;
 use tidemill::index::Given;
 use tidemill::search::{Mode, Request, Searcher, Selected, placed_entries};
@@ -33,7 +33,7 @@ pub(crate) struct Line {
     pub(crate) kind: &'static str,
     pub(crate) symbol: String,
     pub(crate) text: String,
-    tokens: [u32; 2],
+    tokens: Tokens<u32>,
     vector: Option<Vec<u16>>,
 }
 
