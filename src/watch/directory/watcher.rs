@@ -1,9 +1,9 @@
-//! A live directory: events settle into batches, each batch is looked at on disk, and a scan comes behind it all.
+//! A live directory: events settle into batches, each batch leads to a look at the disk, and periodic scans back this up.
 //!
-//! In: file events and the disk. Out: batches of changes against the state that was known.
+//! In: file events and the disk. Out: batches of changes against the known state.
 //!
-//! **Invariant:** after every scan the known state is the disk's; between scans it differs by what has not settled yet.
-//! A batch never repeats a change or names a path twice, and what an event said is never believed: only the path it
+//! **Invariant:** after every scan the known state is the disk's; between scans it lacks only unsettled changes. A batch never
+//! repeats a change or names a path twice. An event's content is never trusted: the watcher only looks at its path.
 //! names is looked at.
 //!
 //! ```text
@@ -11,11 +11,10 @@
 //! start, overflow, interval, lost watch ─► scan of everything ───┴─► difference to what was known ─► batch
 //! ```
 //!
-//! Each wanted folder is watched by itself, right before it is listed: what is made inside while nobody watched is
-//! found by the listing. Ignored folders cost no watch. Where the kernel has no watch left, the interval between scans
-//! shrinks to that of polling.
+//! Each wanted folder is watched by itself, right before it is listed, so the listing finds files that were made before the
+//! watch. Ignored folders cost no watch. If the kernel has no watch left, scans come as often as polls.
 //!
-//! What cannot be read keeps the state that it had, and so does what may be gone with a disk ([`doubt`](super::doubt)).
+//! An unreadable path keeps its known state, and so does a path that may be gone with a disk ([`doubt`](super::doubt)).
 
 use super::doubt::{Looks, Weighed, covers, is_loss, weigh};
 use super::filter::is_ignore_file;
@@ -29,14 +28,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often to look without being told.
+/// How often to look without an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {
     /// Time between two scans of everything while events arrive.
     pub reconcile: Duration,
     /// Time between two scans while they do not.
     pub poll: Duration,
-    /// How long files that may be gone with a disk are held back.
+    /// How long missing files that may be gone with a disk are held back.
     pub second_look: Duration,
 }
 
@@ -47,16 +46,16 @@ impl Default for Pace {
     }
 }
 
-/// Longest time before what could not be read is looked at again.
+/// Longest time until an unreadable path is looked at again.
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
 impl Pace {
-    /// Returns how long to wait after so many failures in a row, one at the least.
+    /// Returns the wait after so many consecutive failures (at least one).
     pub(in crate::watch) fn retry(failures: u32) -> Duration {
         Duration::from_secs(1).saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_RETRY)
     }
 
-    /// Returns how long to wait for the next look at everything.
+    /// Returns the wait until the next full scan.
     pub(in crate::watch) fn next(&self, can_watch: bool, troubled: u32, looks: &Looks) -> Duration {
         let mut wait = if can_watch { self.reconcile } else { self.poll };
         if troubled > 0 {
@@ -75,10 +74,10 @@ pub(in crate::watch) fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
 
-/// What one look at the disk gave.
+/// The result of one look at the disk.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Batch {
-    /// The changes, in the order of their paths; none where a burst came to nothing.
+    /// The changes, in the order of their paths; empty if a burst changed nothing.
     pub changes: Vec<FileChange>,
     /// Everything that cannot be read at present, and why.
     pub unreadable: Vec<(DocumentPath, String)>,
