@@ -4,7 +4,6 @@
 //!
 //! **Invariant:** after every scan the known state is the disk's; between scans it lacks only unsettled changes. A batch never
 //! repeats a change or names a path twice. An event's content is never trusted: the watcher only looks at its path.
-//! names is looked at.
 //!
 //! ```text
 //! event ─► touched path ─► settle ─► look at the path and below ─┐
@@ -87,7 +86,7 @@ pub struct Batch {
     pub taken_over: Option<String>,
 }
 
-/// Follows one directory.
+/// Watches one directory.
 pub struct DirectoryWatcher {
     source: DirectorySource,
     events: Events,
@@ -98,17 +97,17 @@ pub struct DirectoryWatcher {
     unreadable: BTreeMap<DocumentPath, String>,
     too_large: BTreeMap<DocumentPath, String>,
     looks: Looks,
-    /// Folders of which nothing is taken over until a second look.
+    /// Folders whose losses wait for a second look.
     held: Vec<DocumentPath>,
-    /// Whether the next look takes over what it would hold back.
+    /// Whether the next look accepts the losses that it would hold back.
     accepts: bool,
     taken_over: Option<String>,
-    /// Looks in a row that failed, or met something that cannot be read.
+    /// Consecutive looks that failed, or met an unreadable path.
     troubled: u32,
 }
 
 impl DirectoryWatcher {
-    /// Starts from the files that are known already (none at first); the first batch, due at once, is a full scan.
+    /// Starts from the known files (none at first); the first batch, due at once, is a full scan.
     #[must_use]
     pub fn start(source: &DirectorySource, known: BTreeMap<DocumentPath, FileState>, pace: Pace) -> Self {
         let touches = Touches::default();
@@ -144,19 +143,19 @@ impl DirectoryWatcher {
         }
     }
 
-    /// Goes on from what earlier looks remembered; `accepts` says that the first one holds nothing back.
+    /// Continues from the state of earlier looks; with `accepts` the first look holds nothing back.
     #[must_use]
     pub fn with_looks(self, looks: Looks, accepts: bool) -> Self {
         Self { looks, accepts, ..self }
     }
 
-    /// Returns what is remembered from look to look.
+    /// Returns the state that survives from look to look.
     #[must_use]
     pub fn looks(&self) -> &Looks {
         &self.looks
     }
 
-    /// Returns when everything is looked at again, if nothing moves before.
+    /// Returns the time of the next full scan, if nothing changes before.
     #[must_use]
     pub fn next_look(&self) -> Instant {
         self.next_scan
@@ -164,19 +163,19 @@ impl DirectoryWatcher {
 
     /// Waits until a batch is due.
     ///
-    /// It may be dropped at any point and called again: nothing is lost.
+    /// It may be dropped at any point and called again: no event is lost.
     pub async fn changed(&mut self) {
         self.touches.settled(&self.events, self.next_scan).await;
     }
 
-    /// Looks at what was touched (or at everything, where that is due) and returns what is different.
+    /// Looks at the touched paths (or everything, if that is due) and returns the changes.
     ///
     /// It reads the disk and hashes files, so it belongs on a thread that may block.
     ///
     /// # Errors
     ///
-    /// Where the root cannot be listed or the system ran out of something. Nothing is forgotten then: the next batch,
-    /// due after a second and later after each failure, is a scan of everything.
+    /// If the root cannot be listed or the system ran out of a resource. No event is lost then: the next batch is a full scan,
+    /// due after a second, and later after each further failure.
     pub fn collect(&mut self) -> Result<Batch, DirectoryError> {
         let touched = self.touches.take();
         let scan_is_due = self.next_scan <= Instant::now();
@@ -237,7 +236,7 @@ impl DirectoryWatcher {
         Ok(self.differences(before))
     }
 
-    /// Looks at single paths, or at everything where what is gone must be weighed; tells which.
+    /// Looks at single paths, or at everything if a loss must be weighed; returns which.
     fn look_at(&mut self, paths: BTreeSet<DocumentPath>) -> Result<(Vec<FileChange>, bool), DirectoryError> {
         let mut found: Vec<(DocumentPath, Scan)> = Vec::new();
         let mut walked: BTreeSet<DocumentPath> = BTreeSet::new();
@@ -259,8 +258,8 @@ impl DirectoryWatcher {
             }
             found.push((path, scan));
         }
-        // Nothing is taken over before all is read, and all was read while the root was there: else a failure on the
-        // way would swallow changes, and a disk that is taken away would look like a deletion.
+        // Changes are applied only after everything was read while the root was there. Otherwise a failure on the way would lose
+        // changes, and a removed disk would look like a deletion.
         self.source.check_root()?;
         if self.must_be_weighed(&found) {
             return self.reconcile().map(|changes| (changes, true));
@@ -276,7 +275,7 @@ impl DirectoryWatcher {
         Ok((self.differences(before), false))
     }
 
-    /// Tells whether files are gone in a way that a look at everything must weigh: with a file system, or all at once.
+    /// Tells whether a full scan must weigh missing files: a file system changed, or all files are missing.
     fn must_be_weighed(&self, found: &[(DocumentPath, Scan)]) -> bool {
         let seen: BTreeSet<&DocumentPath> = found.iter().flat_map(|(_, scan)| scan.files.keys()).collect();
         let looked_at = found.iter().flat_map(|(path, _)| at_or_below(&self.files, Some(path)));
@@ -292,8 +291,8 @@ impl DirectoryWatcher {
         !gone.is_empty() && (is_loss(self.files.len(), gone.len()) || has_moved() || is_new())
     }
 
-    /// Puts what was found at and below a path (or everywhere) in place of what was known there, and notes in `before`
-    /// what each differing path held at first.
+    /// Replaces the known state at and below a path (or everywhere) by the found one, and notes in `before` the old state of each
+    /// differing path.
     fn replace(
         &mut self,
         path: Option<&DocumentPath>,
@@ -341,7 +340,7 @@ impl DirectoryWatcher {
     }
 }
 
-/// Notes a path that an event named.
+/// Notes the path of an event.
 fn touch(source: &DirectorySource, touches: &Touches, now: Instant, path: &Path) {
     let Ok(relative) = path.strip_prefix(&source.root) else { return };
     if source.filter.is_foreign(relative) {

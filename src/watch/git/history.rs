@@ -17,6 +17,7 @@ const NEAR_COMMITS: usize = 256;
 
 impl GitSource {
     /// Returns `from` and the first parents before it, oldest first.
+    ///
     /// The walk ends before the first commit for which `stop` is true, after `limit` commits (`from` included), or at the end of
     /// history.
     ///

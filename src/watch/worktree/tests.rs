@@ -14,7 +14,7 @@ fn watcher(repo: &Repo) -> WorktreeWatcher {
 fn would_commit(repo: &Repo) -> Option<Files> {
     let copy = repo.beside("index");
     // With its times: they tell which files may have changed in the tick in which it was written. In a sparse checkout git
-    // says that it leaves files out, and adds the others.
+    // reports the files that it leaves out, and adds the rest.
     let script = r#"rm -f "$GIT_INDEX_FILE"; if [ -e .git/index ]; then cp -p .git/index "$GIT_INDEX_FILE"; fi
         { git add -A -- . ':!.tidemill' ':!nested' || [ "$(git config core.sparseCheckout)" = true ]; } && git write-tree"#;
     let output = std::process::Command::new("sh")
