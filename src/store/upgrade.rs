@@ -1,14 +1,14 @@
-//! From the store format before this one: texts and vectors get rows in the order in which they come.
+//! Upgrades the previous store format: texts and vectors get rows in the order of insertion.
 //!
-//! In: a database of format 2, whose texts and vectors are keyed by hashes. Out: the same in the tables of format 3.
+//! In: a database of format 2, whose texts and vectors have hash keys. Out: the same in the tables of format 3.
 //!
 //! ```text
-//!  shut the gate ──► copy, some thousand rows a transaction ──► FORMAT says 3 ──► clear the old tables ──► (the file, anew)
+//!  take the gate ──► copy, some thousand rows a transaction ──► FORMAT says 3 ──► clear the old tables ──► (the file, rewritten)
 //! ```
 //!
-//! **Invariant:** until FORMAT says 3 the old tables are whole, and a copy that breaks off is gone on with: what is there
-//! already is not copied again. From then on nothing looks at the old tables, and whoever writes next clears what is left of
-//! them. Texts keep their numbers, which rows name.
+//! **Invariant:** until FORMAT says 3 the old tables are complete, and an interrupted copy is continued: copied rows are not
+//! copied again. From then on no code reads the old tables, and the next writer clears the rest of them. Texts keep their
+//! numbers, to which rows refer.
 
 use super::identities::Id;
 use super::layout::OLDER_FORMAT;
@@ -18,19 +18,18 @@ use super::vectors::VectorKey;
 use super::{Gate, Layout, StoreError};
 use std::ops::Bound;
 
-/// Rows that one transaction copies or removes at the most.
+/// Most rows that one transaction copies or removes.
 const TRANSACTION_ROWS: usize = if cfg!(test) { 7 } else { 8192 };
-/// The tables of format 2 that are no more: hash of a text → its number and its bytes; model, card, text → components.
+/// The tables that only format 2 has: hash of a text → its number and its bytes; model, card, text → components.
 const OLD_TABLES: [&str; 2] = ["texts", "vectors"];
 
-/// Brings a database to this build's format, if it is of the one before, and returns the gate then, still shut. The writer's
-/// lock is held.
+/// Upgrades a database of the previous format, and returns the gate then, still exclusive. The caller holds the writer's lock.
 pub(super) fn upgrade(layout: &Layout, tables: &Tables) -> Result<Option<Gate>, StoreError> {
     let old = |name| tables.other(name);
     let mut shut = None;
     match layout.check() {
         Err(StoreError::Older { .. }) => {
-            // A reader of a build before this would miss what it looks for.
+            // A reader of an earlier build would miss rows.
             let Some(gate) = Gate::shut(layout)? else {
                 return Err(StoreError::InUse { path: layout.root().to_owned() });
             };
@@ -61,7 +60,7 @@ fn failed(source: heed::Error) -> StoreError {
     StoreError::Database { attempt: "bring it to this format", source }
 }
 
-/// Copies texts in the order of their numbers, which the runs of hashes tell.
+/// Copies texts in the order of their numbers, from the runs of hashes.
 fn copy_texts(tables: &Tables, old: Rows) -> Result<(), StoreError> {
     let texts = &tables.texts;
     let mut next = 0_u32;
@@ -80,7 +79,7 @@ fn copy_texts(tables: &Tables, old: Rows) -> Result<(), StoreError> {
         let mut numbers = Vec::new();
         for (number, hash) in hashes {
             let Some(packed) = old.get(txn, &hash).map_err(failed)? else { continue };
-            // What was removed and came back is stored under its last number.
+            // A text that was removed and came back is stored under its last number.
             let (own, packed) = packed.split_first_chunk().ok_or_else(|| texts.rows.lost(number))?;
             if u32::from_le_bytes(*own) == number && texts.numbers.get(txn, hash)?.is_none() {
                 let packed = packed.to_vec();
@@ -121,7 +120,7 @@ fn copy_vectors(tables: &Tables, old: Rows) -> Result<(), StoreError> {
     }
 }
 
-/// Removes the rows of a table: of a large one in several transactions, for each holds what it changed in memory.
+/// Removes the rows of a table: of a large one in several transactions, because each holds its changes in memory.
 fn clear(tables: &Tables, table: Rows) -> Result<(), StoreError> {
     loop {
         let mut transaction = tables.begin()?;
@@ -160,7 +159,7 @@ mod tests {
         ([n; KEY_BYTES], vec![n; usize::from(n % 3) * 8])
     }
 
-    /// Fills a database as format 2 had it: texts under numbers of which some lead to what was removed or has another one now.
+    /// Fills a database of format 2: texts under numbers, some of which belong to removed texts or to texts with a newer number.
     fn fill(layout: &Layout, tables: &Tables, numbers: &[u32], vectors: u8) {
         let [texts, rows] = OLD_TABLES.map(|name| tables.make_other(name));
         let mut txn = tables.write().unwrap();
@@ -195,7 +194,7 @@ mod tests {
             layout.create().unwrap();
             let tables = Tables::open(&layout.memo(), true).unwrap();
             for _ in 0..begun {
-                // As one leaves it that broke off in front of the new FORMAT.
+                // As after an interruption before the new FORMAT.
                 fill(&layout, &tables, &numbers, vectors);
                 upgrade(&layout, &tables).unwrap();
                 layout.check().unwrap();

@@ -1,11 +1,11 @@
-//! How results and rows look in the database: small, and without saying twice what many of them share.
+//! The encoding of results and rows in the database: small, and without repeating shared values.
 //!
 //! In: texts, chunk lists, cards, rows of the catalogue. Out: their bytes, and back.
 //!
-//! **Invariant:** unpacking gives what was packed, or nothing. What many chunks and rows name, a text, what a chunk is
-//! called (its head), where it stands (its place), a path, has a number in the database and is named by that
-//! ([`numbering`](super::numbering)): an edit of one chunk writes the list of its whole document again, and by their
-//! hashes the lists alone would take more than a third of what a commit adds to the store.
+//! **Invariant:** unpacking gives the packed value, or nothing. Values that many chunks and rows share (a text, a head, a place,
+//! a path) have a number in the database, and rows refer to that ([`numbering`](super::numbering)). An edit of one chunk writes
+//! the list of its whole document again; with hashes the lists alone would be more than a third of what a commit adds to the
+//! store.
 
 mod block;
 mod list;
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use zstd::bulk::{Compressor, Decompressor};
 
-/// Texts from this size on are compressed: below, the frame costs more than it saves.
+/// Texts of at least this size are compressed: below, the frame costs more than it saves.
 const COMPRESS_BYTES: usize = 512;
 /// The largest text that is unpacked; the largest honest one is bounded by the rules' `max_bytes`.
 const TEXT_LIMIT: usize = 256 << 20;
@@ -31,7 +31,7 @@ const TEXT_LIMIT: usize = 256 << 20;
 const RAW: u8 = 0;
 const ZSTD: u8 = 1;
 
-/// Packs a text: its size and its compressed bytes where that is smaller, else the bytes themselves.
+/// Packs a text: its size and its compressed bytes if that is smaller, else the bytes themselves.
 pub(super) fn pack_text(text: &str) -> Vec<u8> {
     if text.len() >= COMPRESS_BYTES
         && let Some(packed) = compress(text.as_bytes())
@@ -43,7 +43,7 @@ pub(super) fn pack_text(text: &str) -> Vec<u8> {
     [&[RAW], text.as_bytes()].concat()
 }
 
-/// Returns the text that [`pack_text`] packed.
+/// Returns the text of [`pack_text`].
 pub(super) fn unpack_text(packed: &[u8]) -> Option<String> {
     let bytes = match packed.split_first()? {
         (&RAW, bytes) => bytes.to_vec(),
@@ -71,7 +71,7 @@ fn decompress(bytes: &[u8], most: usize) -> Option<Vec<u8>> {
     DECOMPRESSOR.with_borrow_mut(|decompressor| decompressor.as_mut()?.decompress(bytes, most).ok())
 }
 
-/// What cleaning made of a content, its text by number.
+/// The result of cleaning a content, with its text by number.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum PackedCleaned {
     Text { text: u32, bytes: u64 },
@@ -80,7 +80,7 @@ pub(super) enum PackedCleaned {
     Converted { text: u32, bytes: u64, from: Conversion },
 }
 
-/// What a chunk is called: the part of chunks and cards that does not depend on text or place.
+/// The head of a chunk: the part of chunks and cards that does not depend on text or location.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(super) struct Head {
     kind: ChunkKind,
@@ -111,7 +111,7 @@ impl From<&Chunk> for Head {
     }
 }
 
-/// Where chunks stand: the part of their cards that depends on path and rules alone.
+/// The place of chunks: the part of their cards that depends on path and rules alone.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Place {
     pub(super) folder: String,
@@ -119,7 +119,7 @@ pub(super) struct Place {
     pub(super) labels: Vec<(String, String)>,
 }
 
-/// Takes a card apart.
+/// Splits a card.
 pub(super) fn head_and_place(card: &Card) -> (Head, Place) {
     let Card { kind, language, symbol, name, folder, module, labels } = card.clone();
     (Head { kind, language, symbol, name }, Place { folder, module, labels })
