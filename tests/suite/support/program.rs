@@ -1,6 +1,6 @@
-//! The whole binary, run in a folder of its own.
+//! The whole binary, run in a separate folder.
 //!
-//! In: arguments. Out: exit status and what was printed; for a program that goes on, its lines as they come.
+//! In: arguments. Out: exit status and output; for a running program, its lines as they come.
 
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -19,7 +19,7 @@ pub(crate) struct Program {
     folder: TempDir,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) status: Option<i32>,
