@@ -78,7 +78,7 @@ fn show(answer: &CollectionLine) -> Result<()> {
         }
     }
     if answer.free_bytes > 0 {
-        let why = if answer.readers > 0 { "; it shrinks when nobody reads or tracks" } else { "" };
+        let why = if answer.readers > 0 { "; it shrinks at a run without readers or a tracker" } else { "" };
         line(format!("  {} of the database are free for what comes{why}", bytes(answer.free_bytes)))?;
     }
     if answer.held_back > 0 {

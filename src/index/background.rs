@@ -242,7 +242,7 @@ mod tests {
             ended.send(()).unwrap();
         });
         let left = left.unwrap();
-        assert!(!left.is_in_the_way(), "somebody waits for it");
+        assert!(!left.is_in_the_way(), "a user waits for it");
         left.leave();
         assert!(is_any_left());
         told.recv().unwrap();

@@ -278,7 +278,7 @@ mod tests {
         assert!(gate.is_some());
         let comes = std::thread::spawn(move || Lease::take(&layout).unwrap());
         std::thread::sleep(std::time::Duration::from_millis(30));
-        assert!(!comes.is_finished(), "whoever comes waits at the door");
+        assert!(!comes.is_finished(), "a reader waits at the gate");
         drop(gate);
         comes.join().unwrap();
     }

@@ -235,7 +235,7 @@ mod tests {
         let (mapped, catalogue) = (&database.mapped, database.catalogue());
         let held = mapped.tables().unwrap();
         mapped.let_go();
-        assert!(mapped.is_open(), "somebody holds it");
+        assert!(mapped.is_open(), "a caller holds it");
         assert!(!database.compact(&crate::store::Gate::shut(&layout).unwrap().unwrap()).unwrap());
         drop(held);
         mapped.let_go_of_much();
@@ -255,7 +255,7 @@ mod tests {
         let held = mapped.tables().unwrap();
         mapped.0.is_unwanted.store(true, super::Ordering::Relaxed);
         let _ = mapped.tables().unwrap();
-        assert!(mapped.0.is_unwanted.load(super::Ordering::Relaxed), "somebody holds it");
+        assert!(mapped.0.is_unwanted.load(super::Ordering::Relaxed), "a caller holds it");
         drop(held);
         let _ = mapped.tables().unwrap();
         assert!(!mapped.0.is_unwanted.load(super::Ordering::Relaxed), "it was closed, and opened again");

@@ -1,4 +1,4 @@
-//! Checks whether a store is consistent: log, catalogue, results, lexical index and vectors, each compared with the others.
+//! Checks whether a store is consistent: log, catalogue, results, lexical index and vectors, each compared with the rest.
 //!
 //! In: a store's folder, beside any tracker. Out: what was checked, and every finding.
 //!

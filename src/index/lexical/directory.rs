@@ -240,7 +240,7 @@ pub(super) fn forget_list(root: &Path) {
 
 /// Fails once the written files are unwanted.
 pub(super) fn check_wanted(unwanted: &Unwanted) -> io::Result<()> {
-    if unwanted.is_set() { Err(io::Error::other("nobody waits for this file any more")) } else { Ok(()) }
+    if unwanted.is_set() { Err(io::Error::other("this file is no longer wanted")) } else { Ok(()) }
 }
 
 thread_local! {
@@ -367,7 +367,7 @@ mod tests {
         commit(0);
         let whole = names(root.path());
         assert!(!whole.contains(FILES), "the folder is the list: {whole:?}");
-        // What a writer that was killed may leave, what a build before this one wrote, and what is none of its business.
+        // Files that a killed writer may leave, what an earlier build wrote, and unrelated files.
         for name in ["0123456789abcdef0123456789abcdef.term", ".tmpAbCdEf", FILES, ".hidden"] {
             fs::write(root.path().join(name), "nothing that can be read").unwrap();
         }

@@ -10,7 +10,7 @@
 //!   query ──── analyzer ─► query ───────────────────────────────┘
 //! ```
 //!
-//! Vectors, fusion and the text of hits are left to others.
+//! Other modules do vectors, fusion and the text of hits.
 //!
 //! ```
 //! use roaring::RoaringBitmap;

@@ -59,7 +59,7 @@ impl Met<'_> {
 /// A list that is visited.
 struct Visit<'a, 'm> {
     met: &'m Met<'a>,
-    /// The position of its `met` among others.
+    /// The index of its `met`.
     at: usize,
     list: u32,
     /// The inner product of the list's centroid with the question.

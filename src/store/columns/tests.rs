@@ -99,7 +99,7 @@ fn filling_happens_once_and_leaves_no_block_out() {
     columns.remove(&mut txn, &2_u32.to_be_bytes()).unwrap();
     txn.commit().unwrap();
     fill(&tables).unwrap();
-    assert_eq!(len(), 3, "a table that has rows is kept up by whoever writes entries");
+    assert_eq!(len(), 3, "every writer of entries updates a table that has rows");
 }
 
 #[test]
@@ -124,5 +124,5 @@ fn numbers_that_differ_from_a_row_are_counted() {
     slots.truncate(20);
     assert_eq!(odd(&slots), 22);
     slots.resize(60, Some([1, 1, 1]));
-    assert_eq!(odd(&slots[..]), 22, "rows that are gone leave slots, which nobody asks for");
+    assert_eq!(odd(&slots[..]), 22, "removed rows leave slots, which are never read");
 }

@@ -128,7 +128,7 @@ impl Training {
 
     fn train(&self, sample: &[f32], centres: &Centres) -> Result<(), VectorError> {
         let count = (sample.len() / centres.dimensions) as i64;
-        // SAFETY: `sample` holds `count` rows of the dimension that both were made with, and nobody else uses the index.
+        // SAFETY: `sample` holds `count` rows of the dimension that both were made with, and no other code uses the index.
         let status =
             unsafe { sys::faiss_Clustering_train(self.0.as_ptr(), count, sample.as_ptr(), centres.index.as_ptr()) };
         check("find centres", status)

@@ -59,7 +59,7 @@ impl FaissScan {
             let widened = &mut widened[..block.len()];
             block.convert_to_f32_slice(widened);
             let count = (block.len() / rows.dimensions()) as i64;
-            // SAFETY: `widened` holds `count` rows of the index's dimension, and nobody else knows the index yet.
+            // SAFETY: `widened` holds `count` rows of the index's dimension, and no other code has the index yet.
             check("add vectors", unsafe { sys::faiss_Index_add(index.as_ptr(), count, widened.as_ptr()) })?;
         }
         Ok(scan)
