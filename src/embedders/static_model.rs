@@ -134,7 +134,7 @@ impl StaticModel {
     /// few tokens; random letters are split into many.
     ///
     /// # Errors
-    /// Where the compiled-in files cannot be used.
+    /// If the compiled-in files cannot be used.
     pub fn bytes_a_token(&self, question: &str) -> Result<Option<f32>, EmbedError> {
         let mut bytes = 0;
         for_each_word(question, |word| bytes += word.len());

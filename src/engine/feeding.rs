@@ -81,7 +81,7 @@ impl Tracker {
     /// Starts to feed a step; `times` are when its work began, and when its changes were known.
     ///
     /// # Errors
-    /// Where the store cannot be read.
+    /// If the store cannot be read.
     pub(super) fn cut(
         &mut self,
         graph_view: View,

@@ -187,7 +187,7 @@ impl IndexReader {
     /// The first call reads the rows of the entries without a vector, which are few.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn lost_vectors(&self, view: &IndexView) -> Result<u64, ReaderError> {
         if let Some(lost) = view.lost_vectors.get() {
             return Ok(*lost);
@@ -206,7 +206,7 @@ impl IndexReader {
     /// The cost is some milliseconds a million entries; the first call also reads their columns.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn passing(&self, entries: &RoaringBitmap, judge: &dyn Judge) -> Result<RoaringBitmap, ReaderError> {
         Ok(self.columns.passing(&self.catalogue, entries, judge)?)
     }
@@ -214,7 +214,7 @@ impl IndexReader {
     /// Calls `look` with each distinct path of `entries`, in no order.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn each_path(&self, entries: &RoaringBitmap, look: impl FnMut(&[u8])) -> Result<(), ReaderError> {
         Ok(self.columns.each_path(&self.catalogue, entries, look)?)
     }
@@ -222,7 +222,7 @@ impl IndexReader {
     /// Returns the distinct paths of entries, sorted by bytes.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn paths(&self, entries: &[Ordinal]) -> Result<Vec<DocumentPath>, ReaderError> {
         Ok(self.columns.paths(&self.catalogue, entries)?)
     }
@@ -230,7 +230,7 @@ impl IndexReader {
     /// Returns the number of an entry's path: entries have the same one if and only if they have the same path.
     ///
     /// # Errors
-    /// Where the database fails or lacks the row.
+    /// If the database fails or lacks the row.
     pub fn path_number(&self, entry: Ordinal) -> Result<u32, ReaderError> {
         Ok(self.columns.path_number(&self.catalogue, entry)?)
     }

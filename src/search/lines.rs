@@ -44,7 +44,7 @@ pub fn document_of(
 /// Returns the entries of a document in order, with their cards and lines.
 ///
 /// # Errors
-/// Where the store cannot be read.
+/// If the store cannot be read.
 pub fn placed_entries(reader: &IndexReader, document: &Document) -> Result<Vec<PlacedEntry>, ReaderError> {
     let Outcome::Indexed { chunking, module, labels } = &document.outcome else { return Ok(Vec::new()) };
     let list = reader.memo().chunks(*chunking);
@@ -57,7 +57,7 @@ pub fn placed_entries(reader: &IndexReader, document: &Document) -> Result<Vec<P
 /// Only chunks with the entry's text are placed: the number of earlier equal cards and texts depends on those alone.
 ///
 /// # Errors
-/// Where the store cannot be read.
+/// If the store cannot be read.
 pub(super) fn lines_of(reader: &IndexReader, document: &Document, entry: &Entry) -> Result<Option<Lines>, ReaderError> {
     let Outcome::Indexed { chunking, module, labels } = &document.outcome else { return Ok(None) };
     let chunks = reader.memo().chunks_with_text(*chunking, entry.text)?;

@@ -63,7 +63,7 @@ impl Searcher {
     /// Reads what was published since the last refresh; returns whether there was anything.
     ///
     /// # Errors
-    /// Where the store cannot be read.
+    /// If the store cannot be read.
     pub fn refresh(&mut self) -> Result<bool, SearchError> {
         let moved = self.reader.refresh()?;
         if moved {

@@ -38,7 +38,7 @@ impl Catalogue {
     /// Returns the ordinal that an entry has or had.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn entry_ordinal(&self, id: EntryId) -> Result<Option<Ordinal>, StoreError> {
         let tables = self.tables()?;
         Ok(tables.entry_ids.get(&*tables.read()?, id.to_bytes())?.map(Ordinal::new))
@@ -47,7 +47,7 @@ impl Catalogue {
     /// Returns the ordinals of many entries, in one read transaction.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn entry_ordinals(&self, ids: impl Iterator<Item = EntryId>) -> Result<Vec<Option<Ordinal>>, StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
@@ -75,7 +75,7 @@ impl Catalogue {
     /// Returns the entries of many ordinals, in one read transaction.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn entries(&self, ordinals: impl Iterator<Item = Ordinal>) -> Result<Vec<EntryRecord>, StoreError> {
         Ok(self.entries_with_cards(ordinals)?.into_iter().map(|(record, _)| record).collect())
     }
@@ -83,7 +83,7 @@ impl Catalogue {
     /// Returns the entries of many ordinals, each with its card, in one read transaction.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn entries_with_cards(
         &self,
         ordinals: impl Iterator<Item = Ordinal>,
@@ -96,7 +96,7 @@ impl Catalogue {
     /// Calls `look` with the entries of many ordinals and their cards, in one read transaction.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn for_each_entry(
         &self,
         ordinals: impl Iterator<Item = Ordinal>,
@@ -116,7 +116,7 @@ impl Catalogue {
     /// are equal.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn text_numbers(&self, ordinals: impl Iterator<Item = Ordinal>) -> Result<Vec<u32>, StoreError> {
         let tables = self.tables()?;
         let (entries, txn) = (&tables.entries, tables.read()?);
@@ -133,7 +133,7 @@ impl Catalogue {
     /// are compared within a path only.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn compare(&self, left: Ordinal, right: Ordinal) -> Result<Ordering, StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
@@ -150,7 +150,7 @@ impl Catalogue {
     /// Returns the ordinal that a document's row has or had.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn document_ordinal(&self, document: &Document) -> Result<Option<Ordinal>, StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
@@ -161,7 +161,7 @@ impl Catalogue {
     /// Returns the document of an ordinal.
     ///
     /// # Errors
-    /// Where the database fails or has no such row.
+    /// If the database fails or has no such row.
     pub fn document(&self, ordinal: Ordinal) -> Result<Document, StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
@@ -171,7 +171,7 @@ impl Catalogue {
     /// Returns the documents of many ordinals, in one read transaction.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn documents(&self, ordinals: impl Iterator<Item = Ordinal>) -> Result<Vec<Document>, StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
@@ -182,7 +182,7 @@ impl Catalogue {
     /// Returns every row that a path ever had, in the order of insertion.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn documents_at(&self, path: &DocumentPath) -> Result<Vec<Ordinal>, StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
@@ -195,7 +195,7 @@ impl Catalogue {
     /// Returns those of some entries whose row has a vector.
     ///
     /// # Errors
-    /// Where the database fails, or a row is damaged.
+    /// If the database fails, or a row is damaged.
     pub fn with_vector(&self, entries: &RoaringBitmap) -> Result<RoaringBitmap, StoreError> {
         let tables = self.tables()?;
         let (table, txn) = (&tables.entries, tables.read()?);
@@ -214,7 +214,7 @@ impl Catalogue {
     /// Returns the ordinal after the largest one of an entry.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn next_entry(&self) -> Result<u32, StoreError> {
         let tables = self.tables()?;
         next(&tables.entries, &*tables.read()?)
@@ -223,7 +223,7 @@ impl Catalogue {
     /// Returns the ordinal after the largest one of a document.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn next_document(&self) -> Result<u32, StoreError> {
         let tables = self.tables()?;
         next(&tables.documents, &*tables.read()?)
@@ -232,7 +232,7 @@ impl Catalogue {
     /// Returns how many entries and how many documents have a row.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn counts(&self) -> Result<(u64, u64), StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
@@ -242,7 +242,7 @@ impl Catalogue {
     /// Writes entries under new ordinals, each with its card. Their texts are stored already.
     ///
     /// # Errors
-    /// Where the disk is full, or a text is not stored.
+    /// If the disk is full, or a text is not stored.
     pub fn put_entries<'a>(
         &self,
         to: &mut WriteTransaction<'_>,
@@ -263,7 +263,7 @@ impl Catalogue {
     /// Writes documents' rows under new ordinals.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn put_documents<'a>(
         &self,
         to: &mut WriteTransaction<'_>,
@@ -282,7 +282,7 @@ impl Catalogue {
     /// Writes the token counts of entries into their rows; nothing else of a row changes.
     ///
     /// # Errors
-    /// Where the disk is full, or a row is missing.
+    /// If the disk is full, or a row is missing.
     pub fn put_tokens(&self, to: &mut WriteTransaction<'_>, counted: &[(Ordinal, [u32; 2])]) -> Result<(), StoreError> {
         let entries = to.1.entries;
         for (ordinal, tokens) in counted {
@@ -297,7 +297,7 @@ impl Catalogue {
     /// returns an ordinal without a row again: an entry that comes back gets a new one.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn remove(
         &self,
         to: &mut WriteTransaction<'_>,
@@ -328,7 +328,7 @@ impl Catalogue {
     /// Returns the ordinals of all entries and of all documents with a row.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn ordinals(&self) -> Result<Bitmaps, StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
@@ -346,7 +346,7 @@ impl Catalogue {
     /// Returns every source, in the order in which they were first tracked.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn sources(&self) -> Result<Vec<(SourceId, SourceRecord)>, StoreError> {
         let tables = self.tables()?;
         let rows = tables.sources.all(&*tables.read()?)?;
@@ -356,7 +356,7 @@ impl Catalogue {
     /// Returns every view, in the order in which they were first tracked.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn views(&self) -> Result<Vec<(ViewId, ViewRecord)>, StoreError> {
         let tables = self.tables()?;
         let rows = tables.views.all(&*tables.read()?)?;
@@ -366,7 +366,7 @@ impl Catalogue {
     /// Writes a source's row.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn put_source(
         &self,
         to: &mut WriteTransaction<'_>,
@@ -380,7 +380,7 @@ impl Catalogue {
     /// Writes a view's row.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn put_view(&self, to: &mut WriteTransaction<'_>, id: ViewId, record: &ViewRecord) -> Result<(), StoreError> {
         let tables = to.1.clone();
         tables.views.put(&mut to.0, &id.get().to_be_bytes(), record)
@@ -389,7 +389,7 @@ impl Catalogue {
     /// Writes the receipt of an epoch.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn put_receipt(
         &self,
         to: &mut WriteTransaction<'_>,
@@ -403,7 +403,7 @@ impl Catalogue {
     /// Returns the receipt of an epoch, if it is known.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn receipt(&self, epoch: Epoch) -> Result<Option<Receipt>, StoreError> {
         let tables = self.tables()?;
         tables.receipts.get(&*tables.read()?, &epoch.get().to_be_bytes())
@@ -412,7 +412,7 @@ impl Catalogue {
     /// Returns every receipt, in the order of epochs.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn receipts(&self) -> Result<Vec<Receipt>, StoreError> {
         let tables = self.tables()?;
         Ok(tables.receipts.all(&*tables.read()?)?.into_iter().map(|(_, receipt)| receipt).collect())

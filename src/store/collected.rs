@@ -26,7 +26,7 @@ impl Database {
     /// Returns the result of the last collection, if there was one.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn last_collection(&self) -> Result<Option<LastCollection>, StoreError> {
         let tables = self.mapped.tables()?;
         tables.marks.get(&*tables.read()?, MARK)
@@ -35,7 +35,7 @@ impl Database {
     /// Writes the result of a collection.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn put_last_collection(&self, last: LastCollection) -> Result<(), StoreError> {
         let mapping = self.mapping()?;
         let mut transaction = mapping.write()?;

@@ -37,7 +37,7 @@ impl Database {
     /// Returns the roots of a source's history, if a build that searches them has registered it.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn source_roots(&self, source: SourceId) -> Result<Option<SourceRoots>, StoreError> {
         let tables = self.mapped.tables()?;
         tables.marks.get(&*tables.read()?, &key(source))
@@ -46,7 +46,7 @@ impl Database {
     /// Writes the roots of a source's history.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn put_source_roots(
         &self,
         to: &mut WriteTransaction<'_>,

@@ -77,7 +77,7 @@ impl Layout {
     /// Checks that there is a store of this build's format.
     ///
     /// # Errors
-    /// Where there is none, or it has another format.
+    /// If there is none, or it has another format.
     pub fn check(&self) -> Result<(), StoreError> {
         match self.format()? {
             found if found == STORE_FORMAT.to_string() => Ok(()),
@@ -89,7 +89,7 @@ impl Layout {
     /// Checks that there is a store of this build's format, or of one that a writer upgrades.
     ///
     /// # Errors
-    /// Where there is none, or it has another format.
+    /// If there is none, or it has another format.
     pub fn check_for_writer(&self) -> Result<(), StoreError> {
         match self.check() {
             Err(StoreError::Older { .. }) => Ok(()),
@@ -215,7 +215,7 @@ impl WriterLock {
     /// Takes the lock of a store, and writes this process's number into it.
     ///
     /// # Errors
-    /// Where another process holds it; the error names that process.
+    /// If another process holds it; the error names that process.
     pub fn take(layout: &Layout) -> Result<Self, StoreError> {
         let path = layout.root.join("LOCK");
         let mut file = OpenOptions::new()

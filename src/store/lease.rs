@@ -87,7 +87,7 @@ impl Lease {
     /// an error, the lease keeps its old position, or holds everything.
     ///
     /// # Errors
-    /// Where the file cannot be written for another reason.
+    /// If the file cannot be written for another reason.
     pub fn renew(&mut self, log_bytes: u64) -> Result<(), StoreError> {
         let Held::File(LeaseFile { file, path }) = &mut self.0 else { return Ok(()) };
         let text = format!("{log_bytes:020} {log_bytes:020}\n");
@@ -183,7 +183,7 @@ impl Gate {
 /// readers that cannot write a lease count as one that has read nothing.
 ///
 /// # Errors
-/// Where the folder cannot be read.
+/// If the folder cannot be read.
 pub fn leases(layout: &Layout) -> Result<Vec<u64>, StoreError> {
     let mut held = written(layout)?;
     if Gate::is_held(layout)? {

@@ -37,7 +37,7 @@ impl LookBook {
     /// Sets the observations of a look, and writes them if they changed.
     ///
     /// # Errors
-    /// Where the store's folder cannot be written.
+    /// If the store's folder cannot be written.
     pub fn put(&mut self, layout: &Layout, view: u32, looks: &Looks) -> Result<(), StoreError> {
         if self.0.get(&view) == Some(looks) {
             return Ok(());

@@ -64,7 +64,7 @@ impl Mapping {
     /// Begins the transaction of one publish.
     ///
     /// # Errors
-    /// Where the disk or the map is full.
+    /// If the disk or the map is full.
     pub fn write(&self) -> Result<WriteTransaction<'_>, StoreError> {
         self.0.begin()
     }

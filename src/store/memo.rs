@@ -125,7 +125,7 @@ impl StoreMemo {
     /// Returns the stored chunks of a list with one text, in order.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn chunks_with_text(&self, id: ChunkingId, text: TextHash) -> Result<Vec<Chunk>, StoreError> {
         Ok(match self.0.stored_chunks(id, Some(text))? {
             Some(Chunked::Chunks(chunks) | Chunked::WithoutSyntax(chunks, _)) => chunks,
@@ -136,7 +136,7 @@ impl StoreMemo {
     /// Writes everything pending into a publish's transaction. The results stay in memory until [`Self::flushed`].
     ///
     /// # Errors
-    /// Where the disk or the map is full.
+    /// If the disk or the map is full.
     pub fn flush(&self, transaction: &mut WriteTransaction<'_>) -> Result<Flush, StoreError> {
         let (generation, flush) = {
             let mut results = self.write();

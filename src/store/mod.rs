@@ -203,7 +203,7 @@ impl Database {
     /// Opens the database of a store for reading, also while another process writes.
     ///
     /// # Errors
-    /// Where there is none or it cannot be read.
+    /// If there is none or it cannot be read.
     pub fn open_reader(layout: &Layout) -> Result<Self, StoreError> {
         // LMDB would create a new one.
         if std::fs::metadata(layout.memo().join("data.mdb")).map_or(0, |file| file.len()) == 0 {
@@ -245,7 +245,7 @@ impl Database {
     /// Returns the results that nothing needs, or nothing if `go_on` returns false; writes nothing.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn superfluous(
         &self,
         needed: &Needed,
@@ -257,7 +257,7 @@ impl Database {
     /// Takes results that became needed off a list of superfluous ones; see [`Needed`].
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn keep(&self, superfluous: &mut Superfluous, needed: &Needed) -> Result<(), StoreError> {
         superfluous.keep(&self.mapped.tables()?, needed)
     }
@@ -281,7 +281,7 @@ impl Database {
     /// Only with the exclusive [`Gate`]: a reader with the old file open would not see later writes.
     ///
     /// # Errors
-    /// Where the disk is full; the old file stays.
+    /// If the disk is full; the old file stays.
     pub fn compact(&self, _gate: &Gate) -> Result<bool, StoreError> {
         self.mapped.compact()
     }
@@ -295,7 +295,7 @@ impl Database {
     /// Returns the length of the version log before the last publish that reached the database.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn log_bytes(&self) -> Result<Option<u64>, StoreError> {
         let tables = self.mapped.tables()?;
         tables.marks.get(&*tables.read()?, LOG_MARK)
@@ -304,7 +304,7 @@ impl Database {
     /// Writes the length of the version log before a publish. If the log is shorter later, versions are lost.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn put_log_bytes(&self, to: &mut WriteTransaction<'_>, bytes: u64) -> Result<(), StoreError> {
         to.1.marks.put(&mut to.0, LOG_MARK, &bytes)
     }
@@ -313,7 +313,7 @@ impl Database {
     /// back to their number.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn lost_numbers(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
         let tables = self.mapped.tables()?;
         let txn = tables.read()?;
@@ -330,7 +330,7 @@ impl Database {
     /// Returns how many entries have another path, head or place in the columns than in their rows.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn odd_columns(&self) -> Result<u64, StoreError> {
         let tables = self.mapped.tables()?;
         columns::blocks::count_odd(&tables, &*tables.read()?)
@@ -339,7 +339,7 @@ impl Database {
     /// Returns the bytes of each table's pages.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn table_bytes(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
         self.mapped.tables()?.table_bytes()
     }
@@ -384,7 +384,7 @@ impl WriteTransaction<'_> {
     /// Makes everything that was written durable and visible.
     ///
     /// # Errors
-    /// Where the disk is full; nothing is written then.
+    /// If the disk is full; nothing is written then.
     pub fn commit(self) -> Result<(), StoreError> {
         let failed = |source| match source {
             heed::Error::Io(error) => heed::Error::Io(crate::resources::or_disk_full(error, self.1.folder())),

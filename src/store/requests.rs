@@ -50,7 +50,7 @@ impl CollectionRequest {
     /// Asks the writer of the store for a collection under settings with this identifier.
     ///
     /// # Errors
-    /// Where the store's folder cannot be written.
+    /// If the store's folder cannot be written.
     pub fn make(layout: &Layout, settings: &str) -> Result<Self, StoreError> {
         let folder = layout.requests();
         make_folder(&folder).map_err(io("make the folder", &folder))?;
@@ -73,7 +73,7 @@ impl CollectionRequest {
     /// Withdraws the request; what was removed until then is still answered.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn take_back(&mut self) -> Result<(), StoreError> {
         let written = self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.write_all(line(NEVER_MIND).as_bytes()));
         written.map_err(io("write", &self.path))
@@ -97,7 +97,7 @@ impl Drop for CollectionRequest {
 /// Returns the unanswered requesters, and removes abandoned files.
 ///
 /// # Errors
-/// Where the folder cannot be listed.
+/// If the folder cannot be listed.
 pub fn requests(layout: &Layout) -> Result<Vec<Asked>, StoreError> {
     let folder = layout.requests();
     let listing = match fs::read_dir(&folder) {
@@ -132,7 +132,7 @@ pub fn requests(layout: &Layout) -> Result<Vec<Asked>, StoreError> {
 /// Answers a request; the requester may be gone.
 ///
 /// # Errors
-/// Where the file cannot be written.
+/// If the file cannot be written.
 pub fn answer(layout: &Layout, asked: &Asked, answer: &[u8]) -> Result<(), StoreError> {
     let path = answer_path(&layout.requests().join(&asked.name));
     let temporary = path.with_extension("part");

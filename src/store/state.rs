@@ -134,7 +134,7 @@ impl TrackerState {
     /// Replaces the last report by this one.
     ///
     /// # Errors
-    /// Where the store's folder cannot be written.
+    /// If the store's folder cannot be written.
     pub fn write(&self, layout: &Layout) -> Result<(), StoreError> {
         let path = layout.state();
         let temporary = path.with_extension("new");

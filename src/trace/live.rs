@@ -53,7 +53,7 @@ impl LiveRecorder {
     /// Begins a trace that will be called `path`, with redaction if a redactor is given.
     ///
     /// # Errors
-    /// Where there is a file of that name, or none can be made.
+    /// If there is a file of that name, or none can be made.
     pub fn begin(path: &Path, about: About, rules: Arc<Rules>, redactor: Option<Redactor>) -> Result<Self, TraceError> {
         let most = rules.ids().map(|id| rules.rule(id).max_bytes()).max().unwrap_or(0).min(MAX_CONTENT_BYTES);
         Ok(Self(Arc::new(Mutex::new(Live {
@@ -122,7 +122,7 @@ impl LiveRecorder {
     /// Ends the trace with the published epochs; without any there is no trace.
     ///
     /// # Errors
-    /// Where something could not be written, now or before.
+    /// If something could not be written, now or before.
     pub fn finish(&self) -> Result<Option<Written>, TraceError> {
         let mut live = self.live();
         match (live.failure.take(), live.recorder.take()) {

@@ -226,7 +226,7 @@ impl Trace {
     /// Reads an epoch; the first is number 0.
     ///
     /// # Errors
-    /// Where there is none, or the file changed since it was opened.
+    /// If there is none, or the file changed since it was opened.
     pub fn epoch(&self, number: usize) -> Result<EpochRecord, TraceError> {
         let place = *self.epochs.get(number).ok_or_else(|| TraceError::Empty { path: self.path.clone() })?;
         let payload = self.payload(place)?;
@@ -242,7 +242,7 @@ impl Trace {
     /// Reads a content, if the trace holds it.
     ///
     /// # Errors
-    /// Where the file changed since it was opened.
+    /// If the file changed since it was opened.
     pub fn content(&self, content: ContentId) -> Result<Option<Stored>, TraceError> {
         let Some((place, _)) = self.contents.get(&content) else { return Ok(None) };
         let payload = self.payload(*place)?;

@@ -49,7 +49,7 @@ impl TraceWriter {
     /// Begins a trace that will be called `path`.
     ///
     /// # Errors
-    /// Where there is a file of that name, or none can be made.
+    /// If there is a file of that name, or none can be made.
     pub fn create(path: &Path, about: About) -> Result<Self, TraceError> {
         if path.exists() {
             return Err(TraceError::Exists { path: path.to_owned() });
@@ -92,7 +92,7 @@ impl TraceWriter {
     /// Writes a content, unless it was written already; returns the position of its frame if it is new.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn content(&mut self, content: ContentId, stored: &Stored) -> Result<Option<u64>, TraceError> {
         if !self.known.insert(content) {
             return Ok(None);
@@ -114,7 +114,7 @@ impl TraceWriter {
     /// Writes an epoch. Its contents must have been written.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn epoch(&mut self, epoch: &EpochRecord) -> Result<(), TraceError> {
         let bytes = epoch.to_bytes();
         let mut happened = epoch.clone();
@@ -131,7 +131,7 @@ impl TraceWriter {
     /// Flushes the written bytes to the system, so that a reader in another process, or after a crash of this one, finds them.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn flush(&mut self) -> Result<(), TraceError> {
         self.write(Write::flush)
     }

@@ -115,7 +115,7 @@ impl WorktreeWatcher {
     ///
     /// # Errors
     ///
-    /// Where the repository is bare.
+    /// If the repository is bare.
     pub fn start(
         source: &GitSource,
         store: &Path,

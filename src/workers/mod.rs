@@ -52,7 +52,7 @@ impl Parsing {
     /// Returns the parser.
     ///
     /// # Errors
-    /// Where no worker can be started.
+    /// If no worker can be started.
     pub fn outliner(&self) -> Result<Arc<dyn Outliner>, WorkerError> {
         Ok(match self {
             Self::InProcess => Arc::new(InProcess),

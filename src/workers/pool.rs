@@ -25,7 +25,7 @@ impl Workers {
     /// Starts the first worker; more are started on demand.
     ///
     /// # Errors
-    /// Where that cannot be done, or `program` is another build.
+    /// If that cannot be done, or `program` is another build.
     pub fn start(program: &Path) -> Result<Self, WorkerError> {
         let first = Worker::start(program, &|| false)?;
         Ok(Self { program: program.to_owned(), idle: Mutex::new(vec![first]), is_halted: AtomicBool::new(false) })

@@ -33,13 +33,13 @@ pub trait Embedder: Send + Sync {
     /// known word.
     ///
     /// # Errors
-    /// When the model cannot be loaded or cannot be run.
+    /// If the model cannot be loaded or cannot be run.
     fn embed_documents(&self, texts: &[&str]) -> Result<Vec<Option<Vector>>, EmbedError>;
 
     /// Returns the vector of a question, of length 1 and not rounded, and `None` for a text without a known word.
     ///
     /// # Errors
-    /// When the model cannot be loaded or cannot be run.
+    /// If the model cannot be loaded or cannot be run.
     fn embed_query(&self, text: &str) -> Result<Option<Vec<f32>>, EmbedError>;
 }
 

@@ -31,7 +31,7 @@ impl Vector {
     /// Returns `components` scaled to length 1 and rounded.
     ///
     /// # Errors
-    /// When a component is not finite, or all are zero.
+    /// If a component is not finite, or all are zero.
     pub fn new(components: &[f32]) -> Result<Self, EmbedError> {
         let length = length(components.iter().map(|&component| f64::from(component)))?;
         let unit = components.iter().map(|&component| f16::from_f32((f64::from(component) / length) as f32));
@@ -41,7 +41,7 @@ impl Vector {
     /// Wraps the components of an earlier `Vector`.
     ///
     /// # Errors
-    /// When a component is not finite, or the length is not 1.
+    /// If a component is not finite, or the length is not 1.
     pub fn from_components(components: impl Into<Box<[f16]>>) -> Result<Self, EmbedError> {
         let components = components.into();
         let length = length(components.iter().map(|component| component.to_f64()))?;

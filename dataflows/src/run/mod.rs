@@ -164,7 +164,7 @@ impl Mill {
     /// Ends the input, waits until all fed epochs are finished, and stops the threads.
     ///
     /// # Errors
-    /// Where a worker had ended before.
+    /// If a worker had ended before.
     pub fn stop(mut self) -> Result<(), MillError> {
         self.close()
     }

@@ -108,7 +108,7 @@ impl IndexWriter {
     /// Takes the open parts of a store, including the orphans of an unfinished publish.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn new(
         database: Database,
         memo: StoreMemo,

@@ -133,7 +133,7 @@ pub fn collect(
 /// Returns what a collection would remove from the database if only `kept` were needed, without removing it.
 ///
 /// # Errors
-/// Where the database cannot be read.
+/// If the database cannot be read.
 pub fn estimate(
     database: &Database,
     kept: &Bitmaps,

@@ -63,7 +63,7 @@ impl Removal {
     /// Adds the versions published since the survey, or since the last call; `graph` is the state of the tracker's graph.
     ///
     /// # Errors
-    /// Where the log cannot be read.
+    /// If the log cannot be read.
     pub fn needs(&mut self, archive: &Archive, graph: &Bitmaps) -> Result<(), ApplyError> {
         self.need(graph);
         for version in (self.next_version.get()..archive.next_version().get()).map(VersionId::new) {

@@ -156,7 +156,7 @@ impl Manifest {
     /// Returns the commit, or a directory's tree hash.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is none.
     pub fn commit(&self) -> Result<CommitId, CopyError> {
         self.commit.parse().map_err(|_| bad("its commit is no hash"))
     }
@@ -164,7 +164,7 @@ impl Manifest {
     /// Returns the commit's first parent.
     ///
     /// # Errors
-    /// Where it is no hash.
+    /// If it is no hash.
     pub fn parent(&self) -> Result<Option<CommitId>, CopyError> {
         self.parent.as_deref().map(str::parse).transpose().map_err(|_| bad("its parent is no hash"))
     }
@@ -172,7 +172,7 @@ impl Manifest {
     /// Returns the fingerprint of the rules.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is none.
     pub fn fingerprint(&self) -> Result<[u8; 16], CopyError> {
         let words = (self.fingerprint.len() == 32).then(|| u128::from_str_radix(&self.fingerprint, 16).ok()).flatten();
         words.map(u128::to_be_bytes).ok_or_else(|| bad("its fingerprint is none"))

@@ -32,7 +32,7 @@ pub struct VectorCheck {
 /// Checks every vector file and calls `look` with each row that counts: the first of an ordinal.
 ///
 /// # Errors
-/// When the directory cannot be listed.
+/// If the directory cannot be listed.
 pub fn check(
     directory: &Path,
     shape: Shape,

@@ -76,7 +76,7 @@ impl Explanation {
 /// Explains `asked`, typed in `folder`, in a version; nothing if it leads out of the source.
 ///
 /// # Errors
-/// Where the store cannot be read.
+/// If the store cannot be read.
 pub fn explain(
     searcher: &Searcher,
     rules: &Rules,

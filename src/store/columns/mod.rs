@@ -123,7 +123,7 @@ impl Columns {
     /// Returns which of two entries comes first by (path, identity); the database is read within a path only.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn compare(&self, catalogue: &Catalogue, left: Ordinal, right: Ordinal) -> Result<Ordering, StoreError> {
         let known = self.known(catalogue, left.max(right).get())?;
         let [left_path, right_path] = [known.path_number(catalogue, left)?, known.path_number(catalogue, right)?];
@@ -137,7 +137,7 @@ impl Columns {
     /// Calls `look` with each distinct path of `entries`, in no order.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn each_path(
         &self,
         catalogue: &Catalogue,
@@ -157,7 +157,7 @@ impl Columns {
     /// Returns the distinct paths of entries, sorted by bytes.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn paths(&self, catalogue: &Catalogue, entries: &[Ordinal]) -> Result<Vec<DocumentPath>, StoreError> {
         let Some(last) = entries.iter().max() else { return Ok(Vec::new()) };
         let known = self.known(catalogue, last.get())?;
@@ -172,7 +172,7 @@ impl Columns {
     /// Returns the number of an entry's path.
     ///
     /// # Errors
-    /// Where the database fails or lacks the row.
+    /// If the database fails or lacks the row.
     pub fn path_number(&self, catalogue: &Catalogue, entry: Ordinal) -> Result<u32, StoreError> {
         self.known(catalogue, entry.get())?.path_number(catalogue, entry)
     }

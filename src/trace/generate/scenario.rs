@@ -106,7 +106,7 @@ pub struct Settings {
 /// Writes the trace of a scenario.
 ///
 /// # Errors
-/// Where the file cannot be written.
+/// If the file cannot be written.
 pub fn generate(path: &Path, scenario: Scenario, settings: Settings) -> Result<Written, TraceError> {
     let Settings { files, epochs, seed } = settings;
     let about = About {

@@ -65,7 +65,7 @@ impl Redactor {
     /// Makes a redactor with a random key that is not stored.
     ///
     /// # Errors
-    /// Where the system gives no random bytes.
+    /// If the system gives no random bytes.
     pub fn random() -> io::Result<Self> {
         let mut key = [0; 32];
         std::fs::File::open("/dev/urandom")?.read_exact(&mut key)?;

@@ -123,7 +123,7 @@ impl DirectorySource {
     ///
     /// # Errors
     ///
-    /// Where it is no folder that can be listed, or a glob cannot be read.
+    /// If it is no folder that can be listed, or a glob cannot be read.
     pub fn open(path: &Path, options: &DirectoryOptions) -> Result<Self, DirectoryError> {
         let failed = |source| DirectoryError::Root { path: path.to_owned(), source };
         // Events carry real paths, so the root is made one first.

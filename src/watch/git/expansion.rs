@@ -58,7 +58,7 @@ impl Limits {
     /// Returns the limit that a tree passes, if any.
     ///
     /// # Errors
-    /// Where a tree is missing, which it names.
+    /// If a tree is missing, which it names.
     pub(super) fn passed_by(&self, repository: &Repository, root: CommitId) -> Result<Option<&'static str>, GitError> {
         let mut known: FxHashMap<CommitId, Below> = FxHashMap::default();
         let mut held = 0_u64;

@@ -42,7 +42,7 @@ impl RefPattern {
     ///
     /// # Errors
     ///
-    /// Where it is no glob.
+    /// If it is no glob.
     pub fn parse(pattern: &str) -> Result<Self, GitError> {
         let glob = GlobBuilder::new(pattern)
             .literal_separator(false)
@@ -111,7 +111,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where HEAD cannot be read.
+    /// If HEAD cannot be read.
     pub fn head(&self) -> Result<HeadState, GitError> {
         head(&*self.pool.get()?)
     }
@@ -120,7 +120,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where HEAD cannot be read.
+    /// If HEAD cannot be read.
     pub fn head_branch(&self) -> Result<Option<String>, GitError> {
         Ok(match self.head()? {
             HeadState::Branch(reference) => Some(reference),
@@ -132,7 +132,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where the refs cannot be listed; a single ref that cannot be read is among [`Heads::broken`].
+    /// If the refs cannot be listed; a single ref that cannot be read is among [`Heads::broken`].
     pub fn heads(&self, patterns: &[RefPattern]) -> Result<Heads, GitError> {
         let repository = self.pool.get()?;
         let Listing { mut references, unreadable } = references(&repository)?;
@@ -176,7 +176,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where the refs cannot be listed.
+    /// If the refs cannot be listed.
     pub fn standing(&self, views: &[&str]) -> Result<FxHashSet<String>, GitError> {
         let mut standing = self.listed(views)?;
         if views.iter().any(|view| !standing.contains(*view)) {

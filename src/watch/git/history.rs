@@ -23,7 +23,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where a commit is missing though the clone is not shallow, which it names.
+    /// If a commit is missing though the clone is not shallow, which it names.
     pub fn first_parents(
         &self,
         from: CommitId,
@@ -93,7 +93,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where a commit is missing, which it names.
+    /// If a commit is missing, which it names.
     pub fn is_ancestor(&self, ancestor: CommitId, commit: CommitId) -> Result<bool, GitError> {
         let repository = self.pool.get()?;
         read_commit(&repository, ancestor)?;
@@ -123,7 +123,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where a commit is missing, which it names.
+    /// If a commit is missing, which it names.
     pub fn first_parent_at(&self, head: CommitId, time: i64) -> Result<Option<Commit>, GitError> {
         let repository = self.pool.get()?;
         Line::new(&repository, head).find(|commit| !matches!(commit, Ok(commit) if commit.time > time)).transpose()

@@ -207,7 +207,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where the repository does not hold it, or it is no commit.
+    /// If the repository does not hold it, or it is no commit.
     pub fn commit(&self, id: CommitId) -> Result<Commit, GitError> {
         let repository = self.pool.get()?;
         read_commit(&repository, id).map(Commit::from)
@@ -223,7 +223,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where the repository no longer opens.
+    /// If the repository no longer opens.
     pub fn is_shallow(&self) -> Result<bool, GitError> {
         Ok(self.pool.get()?.is_shallow())
     }
@@ -232,7 +232,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where the repository no longer opens.
+    /// If the repository no longer opens.
     pub fn common_folder(&self) -> Result<PathBuf, GitError> {
         let folder = self.pool.get()?.commondir().to_owned();
         Ok(folder.canonicalize().unwrap_or(folder))
@@ -242,7 +242,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where the repository is bare.
+    /// If the repository is bare.
     pub fn work_tree(&self) -> Result<PathBuf, GitError> {
         let repository = self.pool.get()?;
         let bare = || GitError::Bare { path: repository.path().to_owned() };
@@ -253,7 +253,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where HEAD or its commit cannot be read.
+    /// If HEAD or its commit cannot be read.
     pub fn head_commit(&self) -> Result<Option<Commit>, GitError> {
         let repository = self.pool.get()?;
         let failed = |source| GitError::Read { what: "HEAD".to_owned(), source };

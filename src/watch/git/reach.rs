@@ -36,7 +36,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where the refs cannot be listed.
+    /// If the refs cannot be listed.
     pub fn reach(&self, commit: CommitId, tracked: &[&str]) -> Result<Option<Reach>, GitError> {
         let repository = self.pool.get()?;
         let references = references(&repository)?.references;

@@ -132,7 +132,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where the repository no longer opens.
+    /// If the repository no longer opens.
     pub fn refs_called(&self, name: &str) -> Result<Vec<(String, CommitId)>, GitError> {
         Ok(refs_called(&*self.pool.get()?, name))
     }
