@@ -214,7 +214,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file cannot be parsed.
@@ -235,7 +235,7 @@ pub enum ConfigError {
         config: PathBuf,
         /// The line that names them.
         line: Option<usize>,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }

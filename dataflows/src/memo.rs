@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The result of cutting one cleaned text.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Chunked {
-    /// The chunks, in the order in which they stand.
+    /// The chunks, in order.
     Chunks(Vec<Chunk>),
     /// Cutting failed; the sentence says what and why.
     Fault(String),

@@ -13,7 +13,7 @@ pub enum ArchiveError {
     /// The operating system refused.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         action: &'static str,
         /// On which file or folder.
         path: PathBuf,
@@ -53,7 +53,7 @@ pub enum ArchiveError {
     Damaged {
         /// The log.
         path: PathBuf,
-        /// Where the damaged group begins.
+        /// The position of the damaged group.
         offset: u64,
         /// The finding.
         reason: String,

@@ -3,7 +3,7 @@
 //! In: groups of records. Out: the same groups, in order, to this and to other processes.
 //!
 //! ```text
-//! header   "tidemlog" format:u32 sum:u32               sum: the first 4 bytes of BLAKE3 of what stands before it;
+//! header   "tidemlog" format:u32 sum:u32               sum: the first 4 bytes of BLAKE3 of all bytes before it;
 //!                                                      format 1, 2 from the first drop of a version on, 3 from the
 //!                                                      first move of a view on that has a time, and 4 from the first
 //!                                                      recount on
@@ -46,7 +46,7 @@ const SEARCH_BYTES: usize = 1 << 28;
 pub(crate) struct LogFile {
     file: File,
     path: PathBuf,
-    /// Where the last whole frame ends.
+    /// The end of the last whole frame.
     end: u64,
     chain: Chain,
     format: u32,

@@ -24,13 +24,13 @@ pub enum Damage {
     /// The log on disk differs from what was read of it.
     #[error("the version log: {reason}")]
     Log {
-        /// What is wrong, cause after cause.
+        /// The error, with all causes.
         reason: String,
     },
     /// A delta inserts live ordinals or retracts dead ones; versions based on it are not checked.
     #[error("version {version}: its changes do not fit its base")]
     Inexact {
-        /// Where it begins.
+        /// The first affected version.
         version: VersionId,
     },
     /// An entry that a version moves is missing from the store.
@@ -44,7 +44,7 @@ pub enum Damage {
     /// The digest is not that of the entries.
     #[error("version {version}: the digest is recorded as {recorded}, its entries give {computed}")]
     Digest {
-        /// Where it begins.
+        /// The first affected version.
         version: VersionId,
         /// The recorded value.
         recorded: Digest,
@@ -54,7 +54,7 @@ pub enum Damage {
     /// A token count is not that of the entries.
     #[error("version {version}: the tokens are recorded as {recorded:?}, its entries give {computed:?}")]
     Tokens {
-        /// Where it begins.
+        /// The first affected version.
         version: VersionId,
         /// The recorded value.
         recorded: [u64; FIELDS],
@@ -66,7 +66,7 @@ pub enum Damage {
     Checkpoint {
         /// Of which version.
         version: VersionId,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
 }

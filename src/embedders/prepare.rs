@@ -17,7 +17,7 @@ const MAX_ASCII_BYTES: usize = 64;
 /// this bound is generous: the tokenizer is linear in it.
 const MAX_OTHER_CHARS: usize = 1024;
 
-/// What the splitting looks at.
+/// The character classes of the splitting.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Upper,

@@ -57,7 +57,7 @@ pub enum EngineError {
     Rules {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         source: RuleError,
     },
     /// A file that the configuration names cannot be read.
@@ -65,7 +65,7 @@ pub enum EngineError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// No source is configured.
@@ -204,7 +204,7 @@ pub enum EngineError {
     RetentionPattern {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The error.
         source: globset::Error,
     },
     /// The repository has no commit yet.
@@ -224,7 +224,7 @@ pub enum EngineError {
     /// The start revision is not in the history of the view.
     #[error("{revision} is no first-parent commit of {view}; `git log --first-parent {view}` lists those that are")]
     NotOnLine {
-        /// What was asked for.
+        /// The requested revision.
         revision: String,
         /// The view.
         view: String,
@@ -249,13 +249,13 @@ pub enum EngineError {
     /// The process may open too few files.
     #[error("cannot open the files that a writer needs")]
     Files {
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The operating system gave no thread.
     #[error("cannot start a thread")]
     Thread {
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }

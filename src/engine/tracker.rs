@@ -145,7 +145,7 @@ impl Tracker {
         Self::open_with(options, Extras::default())
     }
 
-    /// As [`Self::open`], with what a replay adds.
+    /// As [`Self::open`], with further options for a replay.
     ///
     /// # Errors
     /// As [`Self::open`], and where the store was filled from another trace.

@@ -57,7 +57,7 @@ pub enum ReplayError {
     Rules {
         /// The trace.
         path: PathBuf,
-        /// What is wrong with them.
+        /// The error.
         source: dataflows::rules::RuleError,
     },
     /// A folder for the store cannot be made.

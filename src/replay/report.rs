@@ -184,7 +184,7 @@ impl StageTimes {
 pub struct Ratio {
     /// What the engine counted.
     pub did: u64,
-    /// What follows from the trace.
+    /// The lower bound from the trace.
     pub least: u64,
     /// The ratio; 1 if both are 0.
     pub ratio: f64,
@@ -212,7 +212,7 @@ pub struct WorkReport {
 pub struct Trend {
     /// The cost of a commit without changes.
     pub base_ms: f64,
-    /// What each million bytes of changed contents cost.
+    /// The cost of each million bytes of changed contents.
     pub ms_per_megabyte: f64,
     /// How well the line fits: 1 is exact.
     pub correlation: f64,

@@ -74,49 +74,49 @@ pub enum StoreError {
     /// A file or folder could not be used.
     #[error("cannot {attempt} {}", path.display())]
     Io {
-        /// What was tried, as a verb phrase.
+        /// The attempted operation, as a verb phrase.
         attempt: &'static str,
         /// On which file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// There is no store.
     #[error("there is no store at {}; `tidemill track PATH` makes one", path.display())]
     Missing {
-        /// Where it was looked for.
+        /// Its path.
         path: PathBuf,
     },
     /// The store has another format.
     #[error("cannot open the store at {}: it is format {found}, this build reads format {STORE_FORMAT}; use the release that wrote it, or track again into a new folder", path.display())]
     Format {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
-        /// What it says of itself.
+        /// Its stated format.
         found: String,
     },
     /// The store has a format that a writer upgrades to this build's.
     #[error("cannot read the store at {}: it is format {}, this build reads format {STORE_FORMAT}; start `tidemill track` on it once, which brings it there", path.display(), layout::OLDER_FORMAT)]
     Older {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
     },
     /// A store of an older format cannot be upgraded while a process reads it.
     #[error("cannot bring the store at {} to format {STORE_FORMAT} while another process reads it; try again when that has ended", path.display())]
     InUse {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
     },
     /// A store of another analyzer cannot be indexed again while a process reads it.
     #[error("cannot index the texts of the store at {} again for this release while another process reads it; try again when that has ended", path.display())]
     Reading {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
     },
     /// Another process writes to it.
     #[error("cannot write to the store at {}: {holder} holds its lock; stop that tracker, or use another --data folder", path.display())]
     Locked {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
         /// The holder of the lock.
         holder: String,
@@ -124,9 +124,9 @@ pub enum StoreError {
     /// The database failed.
     #[error("the database of the store failed while trying to {attempt}{}", next_step(source))]
     Database {
-        /// What was tried, as a verb phrase.
+        /// The attempted operation, as a verb phrase.
         attempt: &'static str,
-        /// What LMDB said.
+        /// LMDB's error.
         source: heed::Error,
     },
     /// The database's file is missing, or shorter than what was written to it.
@@ -140,7 +140,7 @@ pub enum StoreError {
     Damaged {
         /// Which table.
         table: &'static str,
-        /// What the codec said.
+        /// The codec's error.
         source: CodecError,
     },
     /// All numbers of a table are used.

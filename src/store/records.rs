@@ -46,7 +46,7 @@ impl SourceKind {
 pub struct SourceRecord {
     /// Its name: it labels results and is not part of any identity.
     pub name: String,
-    /// What kind it is.
+    /// Its kind.
     pub kind: SourceKind,
     /// Its location: the path as bytes.
     pub location: Vec<u8>,

@@ -213,7 +213,7 @@ mod tests {
         (folder, own, other)
     }
 
-    /// Writes some rows anew, each with this text.
+    /// Rewrites some rows, each with this text.
     fn write(tables: &Tables, text: &str) {
         let mut transaction = tables.begin().unwrap();
         for row in 0..400_u32 {

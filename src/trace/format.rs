@@ -1,14 +1,14 @@
 //! The layout of a trace: frames, each with its sums, and the values inside them.
 //!
 //! ```text
-//! magic    "tidemtrc" format:u32 sum[4]                  sum: BLAKE3 of what stands before it
+//! magic    "tidemtrc" format:u32 sum[4]                  sum: BLAKE3 of all bytes before it
 //! frame    kind:u8 length:u32 check[3] payload sum[16]   check: BLAKE3 of kind and length; sum: of kind, length, payload
 //!
 //! about    01  About                                     the first frame; as long when the trace is finished as before
 //! content  02  id[20] state:u8 size:u64, zstd of bytes   before the first epoch that names it
 //! epoch    03  zstd of an EpochRecord
-//! index    04  zstd of an Index                          where epochs and contents stand
-//! end      05  where the index stands:u64                the last 32 bytes of a whole trace
+//! index    04  zstd of an Index                          positions of epochs and contents
+//! end      05  position of the index:u64                the last 32 bytes of a whole trace
 //! ```
 //!
 //! **Invariant:** a frame is accepted only if both of its checksums fit. A length whose check fits and that passes the end of the
@@ -53,11 +53,11 @@ pub enum TraceError {
     /// The file system failed.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         action: &'static str,
         /// On which file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The file exists.
@@ -77,7 +77,7 @@ pub enum TraceError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What it says of itself.
+        /// Its stated format.
         found: u32,
     },
     /// The file's bytes are not those that were written.
@@ -87,7 +87,7 @@ pub enum TraceError {
         path: PathBuf,
         /// The beginning of the wrong frame.
         at: u64,
-        /// What was found.
+        /// The finding.
         reason: String,
     },
     /// A trace that ends before its first whole epoch.
@@ -142,7 +142,7 @@ pub struct About {
 pub struct EpochRecord {
     /// Its arrival, in milliseconds since the first epoch.
     pub arrived: u64,
-    /// What happened.
+    /// The event.
     pub step: TraceStep,
     /// The files added, changed or removed at the moved head.
     pub changes: Vec<FileChange>,
@@ -397,7 +397,7 @@ pub(super) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
         .expect("plain data in memory always encodes: no maps of unknown length, no failing writers")
 }
 
-/// Returns the value that the bytes stand for.
+/// Returns the value of the bytes.
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let config = bincode::config::standard().with_limit::<MAX_EPOCH_BYTES>();
     let (value, read) = bincode::serde::decode_from_slice(bytes, config).map_err(|error| error.to_string())?;

@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// Records a commit of one file that cannot be read, and returns whether its digest stands in the trace.
+    /// Records a commit of one file that cannot be read, and returns whether its digest is in the trace.
     fn has_digest(redactor: Option<Redactor>) -> bool {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.tmtrace");

@@ -30,7 +30,7 @@ pub struct Trace {
     bytes: u64,
 }
 
-/// Where a frame begins, and how long its payload is.
+/// The position of a frame, and the length of its payload.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     at: u64,

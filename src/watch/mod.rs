@@ -58,19 +58,19 @@ pub enum ReadError {
     /// The object database could not answer.
     #[error("cannot read content {content} from the repository")]
     Object {
-        /// What was asked for.
+        /// The requested content.
         content: ContentId,
-        /// What git says.
+        /// Git's error.
         source: git2::Error,
     },
     /// The disk could not answer.
     #[error("cannot read content {content} from {path}")]
     File {
-        /// What was asked for.
+        /// The requested content.
         content: ContentId,
         /// The file that held it.
         path: DocumentPath,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The repository could not be opened again for this thread.

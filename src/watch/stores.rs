@@ -16,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What the file `FORMAT` of every store begins with.
+/// The beginning of every store's file `FORMAT`.
 pub const STORE_MARK: &str = "tidemill store format ";
 
 /// Tells whether a folder is a store, of this or any other format.

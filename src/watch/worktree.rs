@@ -60,7 +60,7 @@ pub enum WorktreeError {
     Index {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         why: String,
     },
 }
@@ -76,7 +76,7 @@ pub struct WorktreeBatch {
     pub is_clean: bool,
     /// Files and folders that cannot be read at present, and why.
     pub unreadable: Vec<(DocumentPath, String)>,
-    /// A loss that was held back, and is taken over with these changes.
+    /// A loss that was held back, and is accepted with these changes.
     pub taken_over: Option<String>,
 }
 
@@ -139,7 +139,7 @@ impl WorktreeWatcher {
                                 continue;
                             }
                             let inside = inside.filter(|path| !is_git(path));
-                            // What moves in the git folder (the index, HEAD) may change what is tracked.
+                            // A change in the git folder (the index, HEAD) may change what is tracked.
                             let path = inside.map(|path| DocumentPath::new(path.as_os_str().as_bytes()));
                             touches.touch(now, path);
                         }

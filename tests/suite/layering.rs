@@ -70,7 +70,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Says whether a file holds nothing but tests.
+/// Returns whether a file holds only tests.
 fn is_test(file: &Path) -> bool {
     file.iter().any(|part| part == "tests" || part == "tests.rs" || part == "testing.rs")
 }

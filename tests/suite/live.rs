@@ -125,7 +125,7 @@ fn a_killed_tracker_heals_and_its_snapshots_equal_those_of_a_fresh_store() {
     assert_eq!(questions(&program), questions(&fresh));
 }
 
-/// Returns whether every hit's text stands in its file at the commit that answered.
+/// Returns whether every hit's text is in its file at the commit that answered.
 fn hits_are_true(repository: &Repository, answer: &Value) {
     let commit = answer["at"][0]["commit"].as_str().unwrap();
     for hit in answer["hits"].as_array().unwrap() {

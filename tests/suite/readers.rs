@@ -161,7 +161,7 @@ fn a_tracked_repository_keeps_every_byte() {
         "git init -q -b main engine && echo one > engine/a.md && {commit} && echo two > engine/a.md && {commit}"
     ));
     shell("git -C engine repack -adq && git -C engine tag first HEAD~1 && echo three > engine/a.md");
-    // Times of change, and of what is inside.
+    // Times of change, also of the files inside.
     let picture = || shell("find engine -printf '%p %s %m %T@ %C@\\n' | sort");
     let before = picture();
     let track = ["track", "engine", "--once", "--worktree", "--ref", "*", "--backfill", "all", "--json"];

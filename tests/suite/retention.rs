@@ -125,7 +125,7 @@ impl World {
     }
 
     fn collect(&mut self, keep: usize, stop: Option<usize>) {
-        // So that the views stand where their refs do.
+        // So that the views point where their refs do.
         self.take(Step::Sync);
         let layout = self.store.layout();
         let config = newest(self.history.repository.path(), keep);

@@ -188,7 +188,7 @@ fn a_command_that_needs_one_source_asks_which_and_lists_them() {
         program.json(&[&["record", &trace, "--from", "main~1", "--view", "main", "--json"][..], &of].concat());
         program.refuses(&[&["search", "weir", "--view", "nothing"][..], &of].concat(), &["no view `nothing`", "main"]);
     }
-    // Where all can answer, all do.
+    // If all can answer, all do.
     assert_eq!(program.json(&["search", "weir", "--json"])[0]["at"].as_array().unwrap().len(), 2);
     assert_eq!(program.json(&["explain", "a.md", "--json"]).len(), 2);
     assert_eq!(program.json(&["snapshots", "list", "--json"]).len(), 4);

@@ -91,7 +91,7 @@ fn a_store_that_followed_an_engines_history_equals_stores_built_at_its_commits()
     let origin = std::env::var_os("TIDEMILL_WHOLE_REPO").expect("TIDEMILL_WHOLE_REPO names a repository");
     let number = |name: &str, usual| std::env::var(name).map_or(usual, |number| number.parse().unwrap());
     let (commits, every) = (number("TIDEMILL_WHOLE_COMMITS", 500), number("TIDEMILL_WHOLE_EVERY", 25));
-    // Words and identifiers, phrases, the name of an item, what every and what hardly any entry holds.
+    // Words and identifiers, phrases, the name of an item, a word of every entry and one of hardly any.
     let questions = [
         "spawn camera",
         "how are systems ordered",

@@ -91,7 +91,7 @@ impl Card {
 /// The input of a model: one text under one card.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct EmbedId {
-    /// The card in front of the text.
+    /// The card of the text.
     pub card: CardHash,
     /// The text.
     pub text: TextHash,

@@ -36,7 +36,7 @@ pub enum FileMode {
 pub struct FileState {
     /// The object's id: a blob, or the commit of a submodule.
     pub content: ContentId,
-    /// What kind of object it is.
+    /// The kind of object.
     pub mode: FileMode,
 }
 

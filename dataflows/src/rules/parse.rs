@@ -50,7 +50,7 @@ pub enum RuleError {
         rule: String,
         /// The pattern.
         glob: String,
-        /// What is wrong with it.
+        /// The error.
         #[source]
         source: globset::Error,
     },

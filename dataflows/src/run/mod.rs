@@ -51,7 +51,7 @@ pub struct MillThreads {
     pub pool: usize,
 }
 
-/// What one epoch changed, in all views.
+/// The changes of one epoch, in all views.
 #[derive(Debug)]
 pub struct EpochDone {
     /// The epoch.

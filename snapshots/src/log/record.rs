@@ -14,7 +14,7 @@
 //! dropped   4 epoch versions                   their numbers, as a set
 //! view      5 epoch view version time          as 2, and when it was seen
 //! gone      6 epoch view time                  as 3, and when it was seen
-//! recount   7 epoch count (tokens tokens)…     of every version so far; each the difference to what stood there, less that of
+//! recount   7 epoch count (tokens tokens)…     of every version so far; each the difference to the old value, less that of
 //!                                              the version before
 //! changes   entries in, entries out, document rows in, document rows out: each a set (see `codec`)
 //! ```

@@ -60,7 +60,7 @@ pub enum ApplyError {
         "cannot mend the indexes: the database has no {what} of an entry of {path}; restore it from a backup, or track again into a new folder"
     )]
     ResultGone {
-        /// What is missing.
+        /// The missing thing.
         what: &'static str,
         /// The path of the entry.
         path: DocumentPath,

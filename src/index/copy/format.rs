@@ -78,11 +78,11 @@ pub enum CopyError {
     /// The file system failed.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         action: &'static str,
         /// On which file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The folder exists.
@@ -102,7 +102,7 @@ pub enum CopyError {
     Format {
         /// The folder.
         path: PathBuf,
-        /// What it says.
+        /// Its stated format.
         found: u64,
     },
     /// The bytes are not those that were written.
@@ -110,7 +110,7 @@ pub enum CopyError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The finding.
         reason: String,
     },
     /// The copy was made with other settings than this build's.
@@ -120,15 +120,15 @@ pub enum CopyError {
     Other {
         /// Model or analyzer.
         what: &'static str,
-        /// What the copy names.
+        /// The copy's value.
         found: String,
-        /// What this build has.
+        /// This build's value.
         built: String,
     },
     /// The exporting store lacks something.
     #[error("the store has no {what}, which {path} needs; run `tidemill snapshots verify`")]
     Lost {
-        /// What is missing.
+        /// The missing thing.
         what: &'static str,
         /// The document.
         path: String,

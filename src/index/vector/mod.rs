@@ -69,7 +69,7 @@ pub enum VectorError {
     /// The file system failed.
     #[error("cannot {action} `{}`", path.display())]
     Io {
-        /// What was attempted, as a verb.
+        /// The attempted operation, as a verb.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
@@ -150,7 +150,7 @@ pub enum VectorError {
     /// FAISS failed.
     #[error("FAISS cannot {action}: {message}")]
     Faiss {
-        /// What was attempted, as a verb.
+        /// The attempted operation, as a verb.
         action: &'static str,
         /// Its own message.
         message: String,

@@ -6,7 +6,7 @@
 use super::Numbers;
 use std::fmt::Write;
 
-/// What kind of file it is.
+/// The kind of file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Kind {
     Header,

@@ -64,7 +64,7 @@ fn set(words: &'static str) -> impl Iterator<Item = &'static str> {
     words.split_ascii_whitespace()
 }
 
-/// Says whether a token stays as it is.
+/// Returns whether a token stays unchanged.
 pub(super) fn is_kept(token: &str) -> bool {
     static KEPT: OnceLock<FxHashSet<&'static str>> = OnceLock::new();
     KEPT.get_or_init(|| set(KEYWORDS).chain(set(MANIFESTS)).collect()).contains(token)

@@ -50,7 +50,7 @@ pub enum DirectoryError {
     Root {
         /// The root.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Without the root's ignore file no file is known to be wanted.
@@ -58,15 +58,15 @@ pub enum DirectoryError {
     IgnoreFile {
         /// The ignore file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The system ran out of a resource, so unread files must not count as deleted.
     #[error("cannot go on reading at {path}; it is tried again")]
     Exhausted {
-        /// Where it happened.
+        /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The folder is a store, or lies in one.
@@ -80,7 +80,7 @@ pub enum DirectoryError {
     Glob {
         /// The glob.
         glob: String,
-        /// What is wrong with it.
+        /// The error.
         source: ignore::Error,
     },
 }

@@ -82,7 +82,7 @@ pub struct Batch {
     pub unreadable: Vec<(DocumentPath, String)>,
     /// Whether the whole directory was looked at.
     pub reconciled: bool,
-    /// A loss that was held back, and is taken over with these changes.
+    /// A loss that was held back, and is accepted with these changes.
     pub taken_over: Option<String>,
 }
 

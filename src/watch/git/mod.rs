@@ -47,15 +47,15 @@ pub enum GitError {
     /// There is none at the path itself.
     #[error("no git repository at {path}; name its root, or use dir:{path} to track the files as they are")]
     NoRepository {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
     },
     /// The path lies inside a work tree.
     #[error("{path} is inside the repository {root}; name that, or use dir:{path} to track the files as they are")]
     InsideRepository {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
-        /// Where the work tree starts.
+        /// The root of the work tree.
         root: PathBuf,
     },
     /// Another user owns the repository.
@@ -71,7 +71,7 @@ pub enum GitError {
         path: PathBuf,
         /// The feature.
         what: &'static str,
-        /// What to do.
+        /// The advice.
         next: &'static str,
     },
     /// Any other reason why it does not open.
@@ -79,7 +79,7 @@ pub enum GitError {
     Open {
         /// The repository.
         path: PathBuf,
-        /// What git says.
+        /// Git's error.
         source: Error,
     },
     /// A commit or tree is not there.
@@ -93,9 +93,9 @@ pub enum GitError {
     /// Something could not be read.
     #[error("cannot read {what} from the repository")]
     Read {
-        /// What was attempted.
+        /// The attempted operation.
         what: String,
-        /// What git says.
+        /// Git's error.
         source: Error,
     },
     /// The tree is deeper or larger than any real one.
@@ -119,7 +119,7 @@ pub enum GitError {
     Unseen {
         /// The part.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The repository has no work tree.
@@ -138,9 +138,9 @@ pub enum GitError {
     Fetch {
         /// The remote.
         remote: String,
-        /// What to try.
+        /// The advice.
         next: String,
-        /// What git says.
+        /// Git's error.
         source: Error,
     },
     /// A ref pattern cannot be parsed.
@@ -148,35 +148,35 @@ pub enum GitError {
     Pattern {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The error.
         source: globset::Error,
     },
     /// No commit matches a revision.
     #[error("no commit, branch or tag is called {rev:?}; `git log`, `git branch -a` and `git tag` list what there is")]
     NoRevision {
-        /// What was asked for.
+        /// The requested revision.
         rev: String,
     },
     /// Several commits match a revision.
     #[error("{rev:?} is ambiguous: it could be {}; name one of them", candidates.join(", "))]
     AmbiguousRevision {
-        /// What was asked for.
+        /// The requested revision.
         rev: String,
-        /// What it could mean, at most ten of them.
+        /// Its possible meanings, at most ten.
         candidates: Vec<String>,
     },
     /// A revision is a range, or another set of commits.
     #[error("{rev:?} names several commits; name one")]
     SeveralCommits {
-        /// What was asked for.
+        /// The requested revision.
         rev: String,
     },
     /// The history ends before the revision.
     #[error("{rev:?} lies before the history's start: {base} has {length} first-parent commits")]
     BeforeHistory {
-        /// What was asked for.
+        /// The requested revision.
         rev: String,
-        /// Where the count starts.
+        /// The start of the count.
         base: String,
         /// How many commits there are, the base included.
         length: usize,

@@ -1,4 +1,4 @@
-//! From what a person types to a commit, as `git rev-parse` reads it: hashes, refs, what counts from them, and times.
+//! Resolves a typed revision to a commit, as `git rev-parse` does: hashes, refs, expressions on them, and times.
 //!
 //! In: a revision. Out: one commit id, or an error that names every candidate.
 //!

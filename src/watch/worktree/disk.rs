@@ -129,7 +129,7 @@ impl<'a> Disk<'a> {
         Some(self.repository.find_blob(id).ok()?.content().to_vec())
     }
 
-    /// Tells whether every part in front of a path's name is a folder and no link.
+    /// Tells whether every parent of a path is a folder and no link.
     fn stands_in_folders(&mut self, path: &[u8]) -> Result<bool, HashError> {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         // Nearly always the previous path has already checked the parent folder.

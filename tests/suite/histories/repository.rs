@@ -60,7 +60,7 @@ impl Repository {
         String::from_utf8_lossy(&run(folder, arguments, b"")).trim().to_owned()
     }
 
-    /// Writes a commit of this tree and moves the branch to it, wherever it stood before.
+    /// Writes a commit of this tree and moves the branch to it, from any commit.
     pub(crate) fn commit(&mut self, branch: &str, parents: &[&str], tree: &Tree) -> String {
         self.time += 60;
         let mut stream = format!("commit refs/heads/{branch}\nmark :1\n").into_bytes();

@@ -7,7 +7,7 @@ use super::*;
 use crate::support::Running;
 use std::fs;
 
-/// What is lost.
+/// The lost files.
 #[derive(Clone, Copy, Debug)]
 enum Lost {
     /// All files of vectors, or of words.
@@ -73,7 +73,7 @@ struct World {
     history: History,
     store: Store,
     running: Option<Running>,
-    /// A reader, with what it answered when it opened the store.
+    /// A reader, with its answers at the time when it opened the store.
     held: Option<(Searcher, CommitId, Picture)>,
     /// Whether files were lost since anything was published or a tracker began.
     is_broken: bool,

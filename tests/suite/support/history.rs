@@ -14,7 +14,7 @@ use std::ops::Range;
 /// One operation. Numbers are taken modulo the number of candidates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// Writes a file anew.
+    /// Rewrites a file.
     Write(usize, u64),
     /// Replaces one line of a file.
     Line(usize, usize, u64),

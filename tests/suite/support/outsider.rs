@@ -56,7 +56,7 @@ impl Outside {
         let path = format!("{}:{}", self.path().display(), std::env::var("PATH").unwrap());
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.path()).env("PATH", path).env("TIDEMILL_DATA", "store");
-        // It would ask for a thread for each processor, in front of the program.
+        // It would start a thread for each processor, before the program.
         command.env("OPENBLAS_NUM_THREADS", "1");
         let Output { status, stdout, stderr } = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program prints UTF-8");

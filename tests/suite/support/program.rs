@@ -93,7 +93,7 @@ impl Program {
         Self::live(self.command(arguments).stderr(Stdio::null()))
     }
 
-    /// As [`Self::start`], with what it logs in a file.
+    /// As [`Self::start`], with its log in a file.
     pub(crate) fn start_logged(&self, arguments: &[&str], log: &Path) -> Live {
         Self::live(self.command(arguments).stderr(std::fs::File::create(log).unwrap()))
     }

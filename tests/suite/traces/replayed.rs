@@ -298,7 +298,7 @@ fn a_replay_that_is_killed_ends_with_the_same_digests() {
     assert_eq!(report["proof"]["differ"], 0, "{report}");
     let done = report["proof"]["left_out"].as_u64().unwrap() + report["proof"]["compared"].as_u64().unwrap();
     assert_eq!(done, 40);
-    // What the store holds now is what a replay in one go gives.
+    // The store now equals that of an uninterrupted replay.
     program.json(&["replay", trace, "--json", "--store", "other"]);
     let list = |store: &str| -> Vec<_> {
         let lines = program.json(&["snapshots", "--json", "--data", store]);

@@ -1,4 +1,4 @@
-//! The analyser's promises: what a text becomes, and what holds for every text.
+//! The analyser's promises: the tokens of a text, and laws for every text.
 
 use super::*;
 use proptest::prelude::*;

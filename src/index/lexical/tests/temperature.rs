@@ -279,7 +279,7 @@ fn what_nobody_needs_is_forgotten_in_short_steps_and_its_space_given_back() {
     let searcher = other.reload().expect("it loads");
     assert!(searcher.segment_readers().iter().all(|segment| !segment.has_deletes()), "their space is given back");
     assert_eq!(ask(&view(searcher), &head.index.items), expected);
-    // Merges go on as before.
+    // Merges continue as before.
     head.commit(10, |ordinal| wanted.contains(ordinal) || ordinal >= 70);
     assert_eq!(head.index.writer().forget(&wanted, 0).expect("nothing goes wrong"), Forgotten::All);
 }

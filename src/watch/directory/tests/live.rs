@@ -152,7 +152,7 @@ async fn a_file_becomes_a_folder_a_link_and_a_file_again() {
     fs::remove_file(live.path("a")).unwrap();
     symlink("other", live.path("a")).unwrap();
     assert_eq!(live.changes().await, ["~a"]);
-    // What changes behind a link is one change, at its real path.
+    // A change behind a link is one change, at its real path.
     live.write("other/b", "3");
     assert_eq!(live.changes().await, ["~other/b"]);
     fs::rename(live.path("other"), live.path("moved")).unwrap();

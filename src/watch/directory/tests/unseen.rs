@@ -60,7 +60,7 @@ fn a_loss_is_remembered_over_a_start_and_taken_over_on_the_users_word() {
     assert_eq!(looks.mounts.len(), 1);
     let other = Mount { path: Vec::new(), device: looks.mounts[0].device + 1 };
     fs::remove_file(folder.path().join("a")).unwrap();
-    // The root stood on another file system when it was last looked at.
+    // The root was on another file system at its last look.
     let start = |accepts: bool| {
         let looks = Looks { mounts: vec![other.clone()], doubt: None };
         let mut watcher = DirectoryWatcher::start(&open(folder.path()), known.clone(), PACE).with_looks(looks, accepts);
