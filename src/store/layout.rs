@@ -18,7 +18,7 @@ pub(super) const OLDER_FORMAT: u32 = 2;
 
 /// Read by git: nothing in the folder belongs to a repository.
 const GITIGNORE: &str = "*\n";
-/// Read by backups and indexers (Cache Directory Tagging Specification, https://bford.info/cachedir/).
+/// Read by backups and indexers (Cache Directory Tagging Specification, <https://bford.info/cachedir/>).
 const CACHE_TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
     # This folder is a store of tidemill. What it holds can be made again from its sources.\n\
     # See https://bford.info/cachedir/ for what this file means.\n";
