@@ -1,7 +1,7 @@
-//! Contents of all sources behind one door.
+//! The contents of all sources behind one interface.
 //!
-//! In: a content id, from the clean stage. Out: its bytes, from whichever source holds them: a content is the same
-//! wherever it lies.
+//! In: a content id, from the clean stage. Out: its bytes, from any source that holds them: a content is the same in every
+//! source.
 
 use crate::resources::chain;
 use crate::watch;
@@ -9,17 +9,17 @@ use dataflows::data::ContentId;
 use dataflows::memo::{Content, Contents, ReadError};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// So much of a content is read to see whether it can be: a larger one is readable where its header is.
+/// The most bytes of a content that are read as a check: a larger one counts as readable if its header is.
 const LARGEST: u64 = 64 << 20;
 
-/// What came of a look at a content.
+/// The result of checking a content.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Look {
     /// It can be read.
     Readable,
     /// No source holds it.
     Missing,
-    /// A source holds it, and what it holds is not the content.
+    /// A source has it, and its bytes do not match the id.
     Damaged(String),
 }
 
@@ -33,7 +33,7 @@ impl AllContents {
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(contents);
     }
 
-    /// Reads a content to its end, as far as [`LARGEST`] bytes, and tells what came of it.
+    /// Reads a content to its end, at most [`LARGEST`] bytes, and returns the result.
     pub(super) fn look(&self, content: ContentId) -> Look {
         let mut look = Look::Missing;
         for source in self.sources() {
@@ -49,7 +49,7 @@ impl AllContents {
         look
     }
 
-    /// Returns what [`watch::Contents::stamp`] says, of all sources.
+    /// Returns the combined [`watch::Contents::stamp`] of all sources.
     pub(super) fn stamp(&self, content: ContentId) -> u64 {
         self.sources().iter().fold(0, |all, source| all ^ source.stamp(content))
     }
@@ -59,7 +59,7 @@ impl AllContents {
     }
 }
 
-/// Why a content is missing that no source has, and what to do.
+/// The reason and the advice for a content that no source has.
 const NOT_HELD: &str = "fetch it (a shallow or partial clone lacks it), or wait for the next change of its file";
 
 impl Contents for AllContents {
@@ -73,7 +73,7 @@ impl Contents for AllContents {
                 Ok(Content::Absent(reason)) => absent = Some(reason),
                 Ok(found) => return Ok(found),
                 Err(watch::ReadError::Changed(_)) => failure = ReadError::Changed { content },
-                // That is what is said already, of each source.
+                // The final message already says this of each source.
                 Err(watch::ReadError::Missing(_)) => {}
                 Err(error) => failure = ReadError::Missing { content, reason: chain(&error) },
             }

@@ -1,10 +1,11 @@
-//! What a repository has that is left out while the rest of it is tracked: refs, heads and commits.
+//! The parts of a repository that are left out while the rest is tracked: refs, heads and commits.
 //!
-//! In: what could not be read or indexed, and what could be again. Out: what is passed over for now, lines for the log, and what
-//! `status` shows.
+//! In: parts that could not be read or indexed, and those that work again. Out: the parts to skip for now, log lines, and data
+//! for `status`.
 //!
-//! **Invariant:** each of them is said once when it begins and once when it ends. A tree that is too large is never tried again by
-//! itself, since a commit never changes; what is missing or cannot be read is, later and later, since a fetch may bring it.
+//! **Invariant:** each is logged once when it begins and once when it ends. A tree that is too large is never tried again by
+//! itself, because a commit never changes. A missing or unreadable object is tried again at growing intervals, because a fetch
+//! may bring it.
 
 use super::EngineError;
 use super::trouble::{LeftOut, Trouble};
@@ -13,10 +14,10 @@ use crate::watch::git::GitError;
 use snapshots::CommitId;
 use std::collections::BTreeMap;
 
-/// Commits that are remembered; beyond it all are found anew.
+/// Most remembered commits; beyond that number all are found again.
 const MAX_REFUSED: usize = 10_000;
 
-/// What is left out of one repository.
+/// The omitted parts of one repository.
 #[derive(Default)]
 pub(super) struct Omitted {
     /// Matched refs that cannot be read.
@@ -54,12 +55,12 @@ impl Omitted {
         std::mem::take(&mut self.news)
     }
 
-    /// Takes over which refs cannot be read now, and why.
+    /// Sets the currently unreadable refs, with reasons.
     pub(super) fn note_refs(&mut self, broken: Vec<(String, String)>) {
         note(&mut self.news, &mut self.refs, broken);
     }
 
-    /// Takes over the commits of which heads cannot be listed now, and why.
+    /// Sets the heads whose commits cannot be listed now, with reasons.
     pub(super) fn note_heads(&mut self, unplanned: Vec<(String, String)>) {
         note(&mut self.news, &mut self.heads, unplanned);
     }
@@ -94,13 +95,13 @@ impl Omitted {
         }
     }
 
-    /// Looks again at commits that were missing something or could not be read: something was fetched.
+    /// Makes commits that lacked an object or could not be read due again: a fetch brought something.
     pub(super) fn hurry(&mut self) {
         self.commits.values_mut().for_each(|left_out| left_out.trouble.hurry());
     }
 }
 
-/// Takes over what is left out now, by name.
+/// Sets the current omissions, by name.
 fn note(news: &mut Vec<String>, known: &mut BTreeMap<String, LeftOut>, now: Vec<(String, String)>) {
     let mut before = std::mem::take(known);
     for (name, what) in now {

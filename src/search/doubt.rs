@@ -1,6 +1,6 @@
-//! Which hits are no better than chance.
+//! Marks weak hits.
 //!
-//! In: what was found, and the query. Out: the same, with a mark on what has no word of the query and is hardly near to it.
+//! In: hits, and the query. Out: the same, with a mark on hits without any word of the query and with a low cosine.
 //!
 //! **Invariant:** a mark changes no rank and no score. A hit with a word of the query never has one.
 
@@ -13,11 +13,11 @@ use roaring::RoaringBitmap;
 
 // Measured by `benches/chance.rs` for the built-in model: `docs/decisions/0036-weak-hits.md`.
 
-/// One in a thousand entries comes as near as this to a question that it has nothing to do with.
+/// One in a thousand entries has at least this cosine with an unrelated question.
 const CHANCE: f32 = 0.32;
-/// And this near comes the nearest of a store to one in a hundred questions of letters in no order.
+/// For one in a hundred questions of random letters, the nearest entry of a store has at least this cosine.
 const CHANCE_OF_LETTERS: f32 = 0.55;
-/// A question whose words have fewer bytes a token is read by the model as letters in no order.
+/// The model splits a question into letters if its words have fewer bytes per token.
 const LETTERS: f32 = 2.6;
 
 /// Marks what is weak.
@@ -39,7 +39,7 @@ pub(super) fn mark(
     if model.bytes_a_token(query)?.is_none_or(|bytes| bytes >= LETTERS) {
         far = below(CHANCE);
     }
-    // What is not among the candidates of the words may hold one all the same.
+    // An entry outside of the BM25 candidates may still hold a word.
     let words = asked.query.without_phrases();
     let met = view.lexical.search(&words, found.len(), Some(&far), reader)?;
     let met: RoaringBitmap = met.iter().map(|(ordinal, _)| ordinal.get()).collect();

@@ -2,13 +2,14 @@
 //!
 //! In: the ranked list of each index, read to one depth and then deeper. Out: one list, piece by piece.
 //!
-//! Down to the first depth the score is that of reciprocal ranks (Cormack, Clarke, Büttcher: "Reciprocal Rank Fusion outperforms
-//! Condorcet and individual rank learning methods", SIGIR 2009): Σ 1 / (60 + rank). What is found deeper counts by its better rank
-//! alone: the sum of two deep ranks may exceed the score of one near rank, and would have to stand before what was given already.
+//! Down to the first depth the score is the sum of reciprocal ranks (Cormack, Clarke, Büttcher: "Reciprocal Rank Fusion
+//! outperforms Condorcet and individual rank learning methods", SIGIR 2009): Σ 1 / (60 + rank). A deeper entry counts by its
+//! better rank alone, because the sum of two deep ranks may exceed the score of one near rank, so that the entry would belong
+//! before earlier output.
 //!
-//! **Invariant:** scores never rise from one entry to the next, however many pieces there are (but for those of one list that is
-//! not exact, which are the index's own). What comes out depends on the lists and on
-//! the depths to which they were read; ties go by the order of ties, never by ordinal.
+//! **Invariant:** scores never rise from one entry to the next, however many pieces there are (except those of one approximate
+//! list, which are the index's own). The result depends on the lists and on the depths to which they were read; ties are ordered
+//! by the order of ties, never by ordinal.
 
 use super::hits::{Found, Ranked};
 use crate::index::{TieOrder, TopK};
@@ -22,7 +23,7 @@ const K: f32 = 60.0;
 /// A ranked list, best first.
 pub(super) type List = [(Ordinal, f32)];
 
-/// Lists that are read deeper and deeper, and what of them was given already.
+/// Lists that are read deeper and deeper, and the entries already returned.
 #[derive(Default)]
 pub(super) struct Fusion {
     given: FxHashSet<Ordinal>,
@@ -30,8 +31,8 @@ pub(super) struct Fusion {
 }
 
 impl Fusion {
-    /// Returns what the lists of words and of vectors, read to `depth`, add to what was given before, best first. One of them may
-    /// be left out; then the scores are those of the other.
+    /// Returns the entries that the BM25 and the vector list, read to `depth`, add to the earlier ones, best first. One list may
+    /// be missing; then the scores are those of the other.
     pub(super) fn deepen(
         &mut self,
         depth: usize,
@@ -50,8 +51,8 @@ impl Fusion {
         found
     }
 
-    /// Returns what a list has behind the first `before` and was not given, with its rank. What a list that is not exact finds
-    /// late stands behind them as well.
+    /// Returns the new entries of a list after the first `before`, with their ranks. Late entries of an approximate list come
+    /// after them as well.
     fn fresh(&self, before: usize, list: &List) -> impl Iterator<Item = (Ordinal, Ranked)> {
         (1..)
             .zip(list)
@@ -94,7 +95,7 @@ impl Fusion {
     }
 }
 
-/// Takes away the rank that does not count: whether it is known depends on how deep the other list was read.
+/// Removes the rank that does not count: whether it is known depends on the depth of the other list.
 fn keep_better(found: &mut Found) {
     if let (Some(bm25), Some(vector)) = (found.bm25, found.vector) {
         found.bm25 = Some(bm25).filter(|bm25| bm25.rank <= vector.rank);
@@ -177,7 +178,7 @@ mod tests {
             prop_assert!(all.is_sorted_by(|left, right| left.score > right.score || left.ordinal < right.ordinal), "ties");
             let given: FxHashSet<Ordinal> = all.iter().map(|found| found.ordinal).collect();
             prop_assert_eq!((given.len(), all.len()), (vectors.len(), vectors.len()));
-            // A rank that is told is the true one, and the score follows from those that are told.
+            // A reported rank is the true one, and the score follows from the reported ranks.
             for found in &all {
                 for (list, ranked) in [(&words, found.bm25), (&vectors, found.vector)] {
                     if let Some(ranked) = ranked {

@@ -1,10 +1,10 @@
-//! From bytes to the text that is cut and searched.
+//! Cleans bytes to the text that is cut and searched.
 //!
 //! In: a content's bytes and its rule. Out: UTF-8 text with `\n` line ends, or the reason why there is none.
 //!
-//! **Invariant:** a function of (bytes, what the rule's cleaning fingerprint covers) alone, total on any bytes, in time and
-//! memory linear in them. Text that comes out holds no NUL and no byte order mark at its start. One cleaner a file;
-//! a change of what any of them puts out counts `rules::version::CLEAN_VERSION` up.
+//! **Invariant:** the result depends only on the bytes and on what the rule's cleaning fingerprint covers. It is total on any
+//! bytes, in linear time and memory. The text holds no NUL and no byte order mark at its start. One cleaner per file; a change of
+//! any cleaner's output increments `rules::version::CLEAN_VERSION`.
 
 mod decode;
 mod plain;
@@ -16,8 +16,7 @@ use crate::rules::Rule;
 ///
 /// # Errors
 ///
-/// The reason why the content is no document: the rule leaves it out, it has more bytes than the rule allows, or it is
-/// no text.
+/// The reason why the content is no document: the rule excludes it, it has more bytes than the rule allows, or it is not text.
 ///
 /// ```
 /// use dataflows::{clean::clean, data::SkipReason, rules::Rules};
@@ -30,7 +29,7 @@ pub fn clean(rule: &Rule, bytes: &[u8]) -> Result<String, SkipReason> {
     convert(rule, bytes).map(|(text, _)| text)
 }
 
-/// Returns the cleaned text of a content as [`clean`] does, and which encoding it had where that is not UTF-8.
+/// Returns the cleaned text of a content as [`clean`] does, and its encoding if that is not UTF-8.
 ///
 /// # Errors
 ///

@@ -1,10 +1,10 @@
 //! One chunk at one path: the unit that both indexes hold.
 //!
-//! In: a document's path, its module, and its chunks in order. Out: entries, each with the lines it stands on.
+//! In: a document's path, its module, and its chunks in order. Out: entries, each with its lines.
 //!
-//! **Invariant:** an entry's identity is (path, card, text, n-th occurrence) and nothing else. The card follows from the
-//! chunk, the folder and the module, so a rename inside a folder leaves every card alone; lines are carried beside the
-//! entry and never in it, so text that only moves down keeps its entry.
+//! **Invariant:** an entry's identity is only (path, card, text, n-th occurrence). The card follows from the chunk, the folder
+//! and the module, so a rename inside a folder changes no card. Lines are beside the entry and never in it, so text that only
+//! moves down keeps its entry.
 
 use super::{Card, CardHash, Chunk, DocumentPath, EmbedInput, EntryId, Hasher, Lines, TextHash};
 use rustc_hash::FxHashMap;
@@ -16,18 +16,18 @@ use std::sync::Arc;
 /// One chunk at one path.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Entry {
-    /// Where the document stands.
+    /// The path of the document.
     pub path: DocumentPath,
-    /// What the chunk is and where it stands.
+    /// The card of the chunk.
     pub card: CardHash,
     /// The chunk's text.
     pub text: TextHash,
-    /// How many chunks with the same card and text come before it in the document.
+    /// The number of earlier chunks with the same card and text in the document.
     pub occurrence: u32,
 }
 
 impl Entry {
-    /// Returns the identity that the digest, the ordinals and the order of ties are built on.
+    /// Returns the identity for the digest, the ordinals and the order of ties.
     #[must_use]
     pub fn id(&self) -> EntryId {
         let hasher = Hasher::new("entry")
@@ -92,14 +92,14 @@ pub(crate) mod shared {
     }
 }
 
-/// An entry as it comes out of its document: with its card, and the lines it stands on.
+/// An entry with its card and its lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlacedEntry {
     /// The entry.
     pub entry: Entry,
-    /// The card that the entry names by its hash.
+    /// The card whose hash is in the entry.
     pub card: Card,
-    /// Where the text stands in the document's cleaned text.
+    /// The lines in the document's cleaned text.
     pub lines: Lines,
 }
 

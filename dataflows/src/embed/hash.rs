@@ -1,6 +1,6 @@
-//! A model without a model: the bag of a text's words, each word a direction that its hash gives.
+//! A deterministic test model: the bag of a text's words, where each word's hash gives a direction.
 //!
-//! In: texts. Out: vectors in which texts that share words are near. It serves tests and dry runs.
+//! In: texts. Out: vectors; texts that share words are near. It serves tests and dry runs.
 //!
 //! **Invariant:** deterministic on every machine, in any batch; a text without a letter or digit has no vector.
 
@@ -41,8 +41,8 @@ impl HashEmbedder {
     }
 }
 
-/// Returns the next number of the stream behind `state` (Steele, Lea, Flood: "Fast splittable pseudorandom number
-/// generators", OOPSLA 2014, figure 17).
+/// Returns the next number of the stream of `state` (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA
+/// 2014, figure 17).
 const fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;

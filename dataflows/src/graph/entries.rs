@@ -1,4 +1,4 @@
-//! From documents to entries: each chunk takes its place at each path.
+//! Places the chunks of documents as entries at their paths.
 //!
 //! In: documents that know their module. Out: entries with their cards; the chunks that an edit left alone cancel in the consolidation
 //! behind this step.
@@ -38,8 +38,8 @@ fn entries_of(
             .map(|placed| CardedEntry { entry: placed.entry, card: Arc::new(placed.card) })
             .collect(),
         Some(Chunked::Fault(_)) => Vec::new(),
-        // No entries would be a silent loss: their retraction, once the list is found again, would take back what never
-        // came.
+        // Returning no entries would be a silent loss: once the list is found again, the retraction would take back rows that
+        // were never inserted.
         None => {
             memo.lost(format!("the chunk list {chunking} of {path}"));
             Vec::new()

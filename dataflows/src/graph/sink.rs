@@ -1,4 +1,4 @@
-//! Where the graph ends: changes gathered by epoch, on worker 0.
+//! The end of the graph: changes gathered by epoch, on worker 0.
 //!
 //! In: rows and the vectors' progress. Out: per epoch a consolidated, sorted list of changes.
 //!

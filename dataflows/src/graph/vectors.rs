@@ -68,7 +68,7 @@ pub(super) fn embed<'s>(
     asynchronous(asked, Arc::new(task), parts.pool.clone(), parts.ledger.clone())
 }
 
-/// Puts card and text together and asks the model.
+/// Joins card and text and calls the model.
 struct EmbedTask {
     memo: Arc<dyn Memo>,
     embedder: Arc<dyn Embedder>,

@@ -1,9 +1,9 @@
 //! The bytes of the two kinds of vector file.
 //!
-//! In: rows. Out: bytes, and rows again once the bytes have proven whole.
+//! In: rows. Out: bytes, and rows again once the bytes are verified.
 //!
-//! **Invariant:** nothing is interpreted before its checksum fits, but the few numbers that say where the checksum
-//! stands, and those are checked against the length at hand.
+//! **Invariant:** nothing is interpreted before its checksum fits, except the few numbers that give the position of the checksum,
+//! and those are compared with the actual length.
 //!
 //! ```text
 //! sealed file   "TMVSEAL1", format u32, dimensions u32, model 16 bytes, count u32     36 bytes
@@ -14,8 +14,8 @@
 //!               frames: count u32, first 8 bytes of the BLAKE3 of count, ordinals and components; ordinals; components
 //! ```
 //!
-//! All numbers are little endian. A frame whose end lies behind the end of the file, or whose checksum does not fit and
-//! which is the last, is torn: it was never published. Damage in front of other frames is another matter.
+//! All numbers are little endian. A frame that ends beyond the file, or a last frame whose checksum does not fit, is torn: it was
+//! never published. Damage before other frames is a different case.
 
 use super::VectorError;
 use super::clustered::ClusterRows;
@@ -40,13 +40,13 @@ const TAIL_MAGIC: &[u8; 8] = b"TMVTAIL1";
 const HEAD: usize = 32;
 const CHECKSUM: usize = 8;
 const FRAME_HEAD: usize = 4 + CHECKSUM;
-/// Bytes of a sealed file in front of its lists or rows.
+/// Bytes of a sealed file before its lists or rows.
 const SEALED_HEAD: usize = HEAD + 4;
 /// A sealed file is read in pieces of this size, which stay in the processor's cache from the file to the rows.
 const PIECE: usize = 1 << 18;
 const OTHER_LENGTH: &str = "its length does not fit its count";
 
-/// What vectors of one store have in common.
+/// The common properties of a store's vectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Components of each vector.
@@ -66,7 +66,7 @@ impl Shape {
         4 + 2 * self.components()
     }
 
-    /// Returns the most bytes that a tail of `rows` rows takes, if each came in a frame of its own.
+    /// Returns the most bytes of a tail of `rows` rows, if each has its own frame.
     pub(super) const fn tail_bytes(self, rows: usize) -> usize {
         TAIL_HEADER + rows * (self.row_bytes() + FRAME_HEAD)
     }
@@ -77,7 +77,7 @@ impl Shape {
 pub(super) enum SealedRows {
     /// In one block.
     Flat(Rows),
-    /// In lists, each with its centre.
+    /// In IVF lists, each with its centroid.
     Clustered(ClusterRows),
 }
 
@@ -100,7 +100,7 @@ impl SealedRows {
         }
     }
 
-    /// Leaves out the rows that `held` has, and adds the others to it.
+    /// Removes the rows that `held` has, and adds the rest to it.
     pub(super) fn admit(self, held: &mut RoaringBitmap) -> Self {
         match self {
             Self::Flat(rows) => Self::Flat(rows.admit(held)),
@@ -108,7 +108,7 @@ impl SealedRows {
         }
     }
 
-    /// Leaves out the rows of these ordinals.
+    /// Removes the rows of these ordinals.
     pub(super) fn without(self, ordinals: &RoaringBitmap) -> Self {
         self.admit(&mut ordinals.clone())
     }
@@ -127,9 +127,9 @@ impl SealedRows {
 pub(super) enum Ending {
     /// With a whole frame.
     Whole,
-    /// In the middle of a frame, or in a last frame that was not written to its end.
+    /// In the middle of a frame, or in an incomplete last frame.
     Torn,
-    /// In a frame that is wrong and has others behind it.
+    /// In a wrong frame with others after it.
     Damaged,
 }
 
@@ -141,7 +141,7 @@ fn head(magic: &[u8; 8], format: u32, shape: Shape) -> Vec<u8> {
     bytes
 }
 
-/// Compares a checked head with what is expected of it, and returns its format.
+/// Compares a checked head with the expected one, and returns its format.
 fn check_head(bytes: &[u8], magic: &[u8; 8], shape: Shape, path: &Path) -> Result<u32, VectorError> {
     if bytes[..8] != magic[..] {
         return Err(VectorError::damaged(path, "it does not start as a vector file"));
@@ -184,8 +184,8 @@ pub(super) fn encode_sealed(shape: Shape, rows: &SealedRows) -> Vec<u8> {
     bytes
 }
 
-/// Returns the rows of a sealed file of `length` bytes, once its whole is proven: it is read twice, and never held beside its
-/// rows.
+/// Returns the rows of a sealed file of `length` bytes, once it is verified: it is read twice, and never in memory together with
+/// its rows.
 pub(super) fn read_sealed(
     file: &mut (impl Read + Seek),
     length: u64,
@@ -214,7 +214,7 @@ pub(super) fn read_sealed(
     rows.and_then(|rows| if rows.is_empty() { Err("it has no row") } else { Ok(rows) }).map_err(damaged)
 }
 
-/// Returns whether the first `content` bytes have the sum that follows them.
+/// Returns whether the first `content` bytes have the checksum that follows them.
 fn is_whole(file: &mut (impl Read + Seek), content: u64) -> io::Result<bool> {
     file.seek(SeekFrom::Start(0))?;
     let (mut hasher, mut piece, mut left) = (blake3::Hasher::new(), vec![0; PIECE], content);
@@ -229,18 +229,18 @@ fn is_whole(file: &mut (impl Read + Seek), content: u64) -> io::Result<bool> {
     Ok(hasher.finalize() == blake3::Hash::from_bytes(sum))
 }
 
-/// What is left to read of a sealed file that is whole.
+/// The unread part of a verified sealed file.
 struct Body<'a, R> {
     file: &'a mut R,
     left: u64,
     piece: Vec<u8>,
 }
 
-/// What was read, or why it cannot be that.
+/// The parsed value, or why the bytes are wrong.
 type Found<T> = io::Result<Result<T, &'static str>>;
 
 impl<R: Read> Body<'_, R> {
-    /// Returns the next so many bytes, of which there are as many.
+    /// Returns the next so many bytes, which must exist.
     fn take(&mut self, bytes: usize) -> io::Result<&[u8]> {
         self.piece.resize(bytes, 0);
         self.file.read_exact(&mut self.piece)?;
@@ -273,7 +273,7 @@ impl<R: Read> Body<'_, R> {
         Ok(components)
     }
 
-    /// Reads all that is left as `count` rows.
+    /// Reads the rest as `count` rows.
     fn rows(&mut self, count: usize, shape: Shape) -> Found<Rows> {
         if !self.is(count.checked_mul(shape.row_bytes())) {
             return Ok(Err(OTHER_LENGTH));
@@ -283,7 +283,7 @@ impl<R: Read> Body<'_, R> {
         Ok(Rows::from_parts(shape.components(), ordinals, components))
     }
 
-    /// Reads all that is left as `count` rows in lists.
+    /// Reads the rest as `count` rows in lists.
     fn lists(&mut self, count: usize, shape: Shape) -> Found<ClusterRows> {
         if self.left < 4 {
             return Ok(Err(OTHER_LENGTH));
@@ -295,7 +295,7 @@ impl<R: Read> Body<'_, R> {
             return Ok(Err(OTHER_LENGTH));
         }
         let centres = self.components(lists * shape.components())?;
-        // The sizes are as hostile as the rest; where they fit, so do the products.
+        // The sizes are as untrusted as the rest; if they fit, so do the products.
         let sizes = self.numbers(lists)?;
         if sizes.iter().map(|size| u64::from(*size)).sum::<u64>() != count as u64 {
             return Ok(Err(OTHER_LENGTH));
@@ -370,7 +370,7 @@ pub(super) fn decode_frames(bytes: &[u8], shape: Shape) -> (Vec<Rows>, usize, En
                 frames.push(rows);
                 used += FRAME_HEAD + body.len();
             }
-            // A file system may have made the file longer and lost what was written there.
+            // A file system may have extended the file and lost the data.
             _ if FRAME_HEAD + body.len() == rest.len() || rest.iter().all(|&byte| byte == 0) => {
                 return (frames, used, Ending::Torn);
             }

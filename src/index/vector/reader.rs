@@ -1,9 +1,9 @@
-//! Follows the files of a writer, from this process or another; never writes.
+//! Follows the files of a writer, in this process or another; never writes.
 //!
-//! In: a directory. Out: a [`VectorSet`] with every row whose frame is whole.
+//! In: a directory. Out: a [`VectorSet`] with every row of a whole frame.
 //!
-//! **Invariant:** what `refresh` returns holds all rows that were durable when it was called, and none twice. A frame at
-//! the very end that is not whole is not there yet; the next `refresh` looks again.
+//! **Invariant:** the result of `refresh` holds all rows that were durable when it was called, and none twice. An incomplete
+//! frame at the end does not count yet; the next `refresh` reads it again.
 
 use super::files::{self, Listing};
 use super::format::{self, Ending, SealedRows, Shape};
@@ -19,8 +19,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, ScopedJoinHandle};
 
-/// How often a file that went between listing and opening, a tail that was sealed or files that were put together, is looked
-/// for again.
+/// How often a file that was removed between listing and opening (a sealed tail, or merged files) is looked up again.
 const ATTEMPTS: usize = 64;
 
 /// A reader of a directory of vectors.
@@ -28,7 +27,7 @@ pub struct VectorReader {
     directory: PathBuf,
     shape: Shape,
     segments: Segments,
-    /// Numbers of the sealed files that were looked at and are still there.
+    /// Numbers of the sealed files that were read and still exist.
     sealed: BTreeSet<u32>,
     /// The ordinals of the sealed files.
     held: RoaringBitmap,
@@ -38,31 +37,31 @@ pub struct VectorReader {
     set: VectorSet,
 }
 
-/// Says whether a file was not there any more when it was to be read.
+/// Tells whether a file was missing when it was to be read.
 pub(super) fn is_gone(error: &VectorError) -> bool {
     matches!(error, VectorError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
-/// Returns what a thread has read.
+/// Returns the result of a reading thread.
 fn joined(thread: ScopedJoinHandle<'_, Result<SealedRows, VectorError>>) -> Result<SealedRows, VectorError> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The tail file as far as it was read.
+/// The tail file up to the last read.
 struct Tail {
     number: u32,
     file: File,
-    /// Where the last whole frame ends; 0 before the header was checked.
+    /// The end of the last whole frame; 0 before the header was checked.
     bytes: u64,
     /// The ordinals it holds.
     held: RoaringBitmap,
 }
 
 impl VectorReader {
-    /// Opens a directory for reading; one that is not there yet is empty.
+    /// Opens a directory for reading; a missing one is empty.
     ///
     /// # Errors
-    /// When the file system refuses, or a file is damaged or of another format or model.
+    /// If the file system fails, or a file is damaged or of another format or model.
     pub fn open(directory: &Path, shape: Shape) -> Result<Self, VectorError> {
         Self::open_with(directory, shape, Backend::of_this_machine())
     }
@@ -86,10 +85,10 @@ impl VectorReader {
         Ok(reader)
     }
 
-    /// Reads what was appended since, and returns whether there was anything.
+    /// Reads what was appended since the last call; returns whether there was anything.
     ///
     /// # Errors
-    /// When the file system refuses, or a file is damaged or of another format or model; the set is then as before.
+    /// If the file system fails, or a file is damaged or of another format or model; the set does not change then.
     pub fn refresh(&mut self) -> Result<bool, VectorError> {
         'look: for _ in 0..ATTEMPTS {
             let listing = Listing::read_settled(&self.directory)?;
@@ -112,8 +111,8 @@ impl VectorReader {
         Ok(changed)
     }
 
-    /// Takes in sealed files by ascending numbers, so that one which went meanwhile is made up for by a higher one, read after
-    /// it. While the rows of a file are taken in, a thread reads the next.
+    /// Loads sealed files by ascending numbers, so that a file which was removed meanwhile is replaced by a higher one, read
+    /// after it. While the rows of a file are added, a thread reads the next file.
     fn adopt(&mut self, numbers: &[u32]) -> Result<(), VectorError> {
         let (directory, shape) = (self.directory.clone(), self.shape);
         let read = |number: u32| sealed::read(&files::sealed_path(&directory, number), shape);
@@ -124,7 +123,7 @@ impl VectorReader {
                     Some(thread) => joined(thread)?,
                     None => read(number)?,
                 };
-                // Where the system has no thread left, it is read when its turn comes.
+                // If the system has no thread left, it is read in turn.
                 ahead = numbers.get(at + 1).and_then(|&next| {
                     let read = &read;
                     Builder::new().spawn_scoped(scope, move || read(next)).ok()
@@ -137,7 +136,7 @@ impl VectorReader {
         })
     }
 
-    /// Forgets the files that are not there any more: what counts of their rows is in others, which were read.
+    /// Removes deleted files: their live rows are in other files, which were read.
     fn forget(&mut self, listed: &BTreeSet<u32>) {
         self.sealed.retain(|number| listed.contains(number));
         let before = self.segments.sealed.len();
@@ -145,7 +144,7 @@ impl VectorReader {
         self.changed |= self.segments.sealed.len() != before;
     }
 
-    /// Makes `number` the tail that is read; returns whether it was still there.
+    /// Follows `number` as the tail; returns whether it still existed.
     fn follow(&mut self, number: Option<u32>) -> Result<bool, VectorError> {
         if self.tail.as_ref().map(|tail| tail.number) == number {
             return Ok(true);
@@ -165,14 +164,14 @@ impl VectorReader {
         }
     }
 
-    /// Takes in the whole frames behind those known.
+    /// Adds the whole frames after the known ones.
     fn read_tail(&mut self) -> Result<(), VectorError> {
         let Some(tail) = &mut self.tail else { return Ok(()) };
         let path = files::tail_path(&self.directory, tail.number);
         let most = self.shape.tail_bytes(SEAL_ROWS) as u64;
         let mut bytes = Vec::new();
         let read = tail.file.seek(SeekFrom::Start(tail.bytes)).and_then(|_| {
-            // A writer that could not seal goes on only after it did, so no tail is longer.
+            // A writer that could not seal continues only after it did, so no tail is longer.
             Read::by_ref(&mut tail.file).take(most + 1).read_to_end(&mut bytes)
         });
         read.map_err(VectorError::io("read", &path))?;
@@ -207,7 +206,7 @@ impl VectorReader {
         self.tail.as_ref().map_or_else(|| self.held.clone(), |tail| &self.held | &tail.held)
     }
 
-    /// Returns the vectors as of the last `refresh`, as a value that later ones leave alone.
+    /// Returns the vectors as of the last `refresh`, as a value that later calls do not change.
     #[must_use]
     pub fn set(&self) -> VectorSet {
         self.set.clone()

@@ -1,9 +1,9 @@
-//! The segments behind a writer or a reader, each with the file that it stands in.
+//! The segments of a writer or a reader, each with its file.
 //!
 //! In: the rows of files, and rows of the tail. Out: segments, and a [`VectorSet`] of them.
 //!
-//! **Invariant:** a row is in one segment. Where it is in two files, that of the higher number counts: files are only ever
-//! written anew under higher numbers or their own.
+//! **Invariant:** a row is in one segment. If it is in two files, the higher number counts: files are only rewritten under higher
+//! numbers or their own.
 
 use super::clustered::ClusteredSegment;
 use super::format::{SealedRows, Shape, read_sealed};
@@ -20,12 +20,12 @@ pub(super) struct Sealed {
     /// The file's number.
     pub(super) number: u32,
     pub(super) block: Block,
-    /// Those of the block's rows.
+    /// The ordinals of the block's rows.
     pub(super) ordinals: Arc<RoaringBitmap>,
 }
 
 impl Sealed {
-    /// Builds the segment over rows, of which there is one at least.
+    /// Builds the segment over at least one row.
     pub(super) fn new(number: u32, backend: Backend, rows: &SealedRows) -> Result<Self, VectorError> {
         Ok(Self { number, block: Block::new(backend, rows)?, ordinals: Arc::new(rows.bitmap()) })
     }
@@ -50,7 +50,7 @@ impl Block {
         matches!(self, Self::Clustered(_))
     }
 
-    /// Returns the rows that it was built from.
+    /// Returns the rows of the segment.
     pub(super) fn rows(&self) -> Result<SealedRows, VectorError> {
         Ok(match self {
             Self::Flat(segment) => SealedRows::Flat(segment.rows()?),
@@ -65,7 +65,7 @@ pub(super) fn read(path: &Path, shape: Shape) -> Result<SealedRows, VectorError>
     read_sealed(&mut file, length, shape, path)
 }
 
-/// Sealed segments, and what the tail holds in small ones.
+/// Sealed segments, and the tail's rows in small ones.
 pub(super) struct Segments {
     pub(super) dimensions: usize,
     pub(super) backend: Backend,
@@ -79,8 +79,8 @@ impl Segments {
         Self { dimensions, backend, sealed: Vec::new(), small: Vec::new() }
     }
 
-    /// Adds a small segment, and merges small ones until each is at least twice as long as the next: a row is copied
-    /// once for each doubling at most.
+    /// Adds a small segment, and merges small ones until each is at least twice as long as the next: a row is copied at most once
+    /// per doubling.
     pub(super) fn push_small(&mut self, segment: VectorSegment) -> Result<(), VectorError> {
         let mut lengths: Vec<usize> = self.small.iter().map(|small| small.len()).collect();
         let mut merged = segment.len();
@@ -99,10 +99,11 @@ impl Segments {
         Ok(())
     }
 
-    /// Takes in a sealed file, without the rows that `held` has already, and adds its ordinals to `held`; returns whether it
-    /// brought any.
+    /// Adds a sealed file, without the rows that `held` has already, and adds its ordinals to `held`; returns whether it had new
+    /// ones.
     ///
-    /// Some 8 ms for 4 MB, two thirds of it in building the engine; a second thread gains nothing, for both wait for memory.
+    /// It takes some 8 ms for 4 MB, two thirds of it for building the engine; a second thread gains nothing, because both wait
+    /// for memory.
     pub(super) fn load(
         &mut self,
         path: &Path,
@@ -117,7 +118,7 @@ impl Segments {
         Ok(!rows.is_empty())
     }
 
-    /// Takes in the rows of a sealed file, which count before those of files with smaller numbers: what these hold of it goes
+    /// Adds the rows of a sealed file, which have precedence over those of files with smaller numbers: duplicates are removed
     /// there.
     pub(super) fn adopt(&mut self, rows: SealedRows, number: u32) -> Result<(), VectorError> {
         let mut held = RoaringBitmap::new();

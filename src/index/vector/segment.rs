@@ -1,11 +1,11 @@
 //! One immutable block of vectors: which ordinals, and an engine that searches them.
 //!
-//! In: sorted rows. Out: the living positions under a version's bitmap, the best of them, and each vector again.
+//! In: sorted rows. Out: the live positions under a version's bitmap, the best of them, and each vector again.
 //!
 //! **Invariant:** position *n* of the engine is the *n*-th smallest ordinal; neither ever changes.
 //!
-//! The list is explicit, because garbage collection, temperature and late vectors leave holes; where there are none, two
-//! numbers stand for it.
+//! The list of ordinals is explicit, because garbage collection, temperature and late vectors leave gaps; without gaps two
+//! numbers replace it.
 
 use super::rows::Rows;
 use super::scan::{Alive, Backend, Scan};
@@ -90,7 +90,7 @@ impl VectorSegment {
     /// Returns the vector of `ordinal`, bit for bit, if it is in this segment.
     ///
     /// # Errors
-    /// When the engine refuses.
+    /// If the engine fails.
     pub(super) fn vector_of(&self, ordinal: Ordinal) -> Result<Option<Vec<f16>>, VectorError> {
         let position = self.ordinals.position_from(0, u64::from(ordinal.get()));
         if position == self.len() || self.ordinals.get(position) != ordinal.get() {
@@ -99,7 +99,7 @@ impl VectorSegment {
         self.scan.components(position, 1).map(Some)
     }
 
-    /// Returns which positions `entries` has.
+    /// Returns the positions whose ordinals `entries` has.
     pub(super) fn alive(&self, entries: &RoaringBitmap) -> Alive {
         let (len, last) = (self.len(), self.len().saturating_sub(1));
         if len == 0 {
@@ -123,7 +123,7 @@ impl VectorSegment {
         Alive::from_runs(len, runs.filter(|(start, end)| start < end))
     }
 
-    /// Returns which positions a window over the segment's ordinals has.
+    /// Returns the positions that a window over the segment's ordinals has.
     pub(super) fn alive_in(&self, living: &Window) -> Alive {
         match &self.ordinals {
             Ordinals::Range { first, len } => {
@@ -133,7 +133,7 @@ impl VectorSegment {
         }
     }
 
-    /// Returns the best `count` of the living with their scores, best first.
+    /// Returns the best `count` live positions with their scores, best first.
     pub(super) fn best(
         &self,
         question: &Question,
@@ -158,7 +158,7 @@ impl VectorSegment {
         }
     }
 
-    /// Returns the rows that the segment was built from.
+    /// Returns the rows of the segment.
     pub(super) fn rows(&self) -> Result<Rows, VectorError> {
         let ordinals = (0..self.len()).map(|position| self.ordinals.get(position)).collect();
         let components = self.scan.components(0, self.len())?;

@@ -1,13 +1,13 @@
-//! Which paths of a directory belong to the source.
+//! Decides which paths of a directory belong to the source.
 //!
-//! In: ignore files on disk, the source's own globs. Out: yes or no for a path, whether a scan or an event asks.
+//! In: ignore files on disk, the source's own globs. Out: yes or no for a path, the same for a scan and for an event.
 //!
-//! **Invariant:** a path is wanted only if every folder above it is, as in git; one function answers for scans and for
-//! single paths, so they cannot disagree. What editors leave ([`editors_pattern`]) is wanted only if an ignore file takes it
-//! in (`!NAME`).
+//! **Invariant:** a path is wanted only if every folder above it is, as in git. One function answers for scans and for single
+//! paths, so they cannot disagree. Temporary files of editors ([`editors_pattern`]) are wanted only if an ignore file includes
+//! them (`!NAME`).
 //!
-//! The `ignore` crate's incremental matcher loads each folder's rules once, so a fresh [`Matcher`] is taken for every
-//! scan and every batch: an ignore file that changed is seen by the next one.
+//! The `ignore` crate's incremental matcher loads each folder's rules once, so every scan and every batch takes a fresh
+//! [`Matcher`]. The next one sees a changed ignore file.
 
 use super::{DirectoryError, DirectoryOptions, Hidden};
 use crate::watch::stores::StoreLook;
@@ -22,19 +22,19 @@ use std::path::{Path, PathBuf};
 
 /// The folder of a repository's own data, and the file of a linked work tree or submodule.
 const GIT: &str = ".git";
-/// The names of ignore files: a change of one changes what is wanted beside and below it.
+/// The names of ignore files: a change of one can affect its folder and all below it.
 const IGNORE_FILES: [&[u8]; 2] = [b".gitignore", b".ignore"];
 
-/// What the source wants, apart from the ignore files.
+/// The filter of a source, apart from the ignore files.
 #[derive(Clone)]
 pub(super) struct Filter {
     root: PathBuf,
     hidden: Hidden,
     include: Gitignore,
     exclude: Gitignore,
-    /// Where the tracker's own store is or will be, relative to the root.
+    /// The path of the tracker's own store, existing or not, relative to the root.
     store: Option<PathBuf>,
-    /// The stores that were met.
+    /// The stores found so far.
     pub(super) stores: Stores,
 }
 
@@ -64,7 +64,7 @@ impl Filter {
             || self.stores.hold(path)
     }
 
-    /// Returns what answers for single paths, as the ignore files are now.
+    /// Returns a matcher for single paths, with the current ignore files.
     pub(super) fn matcher(&self) -> Matcher<'_> {
         let mut builder = WalkBuilder::new(&self.root);
         builder
@@ -109,13 +109,13 @@ impl Matcher<'_> {
     }
 }
 
-/// Returns the ignore file of a folder that is there and cannot be read, and why; without it no file is known to be wanted.
+/// Returns the ignore file of a folder that exists and cannot be read, with the reason. Without it no file is known to be wanted.
 pub(in crate::watch) fn unreadable_rules(folder: &Path) -> Option<(&'static str, io::Error)> {
     IGNORE_FILES.into_iter().find_map(|name| {
         let name = std::str::from_utf8(name).expect("the names of ignore files are ASCII");
         match read_a_byte(&folder.join(name)) {
             Ok(()) => None,
-            // None is there, or a folder or a link to nowhere of that name, which the matcher passes over as git does.
+            // There is none, or a folder or a dangling link has that name; the matcher skips these as git does.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => None,
             Err(error) if [libc::ELOOP, libc::EISDIR].map(Some).contains(&error.raw_os_error()) => None,
             Err(error) => Some((name, error)),
