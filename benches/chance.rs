@@ -156,11 +156,12 @@ fn random_pairs(searcher: &Searcher, model: &StaticModel, numbers: &mut Numbers)
     let versions: Vec<_> = at.iter().map(|at| at.version).collect();
     let view = reader.view(&versions).expect("the store can be read");
     let entries: Vec<Ordinal> = view.entries.iter().map(Ordinal::new).collect();
+    let vectors = reader.vectors(&view).expect("the vectors can be read");
     let drawn: Vec<Ordinal> = (0..RANDOM.1).map(|_| entries[numbers.below(entries.len())]).collect();
     let texts: Vec<(Vec<f32>, Vec<String>)> = drawn
         .iter()
         .filter_map(|&ordinal| {
-            let vector = view.vectors.vector_of(ordinal).ok()??;
+            let vector = vectors.vector_of(ordinal).ok()??;
             let record = reader.catalogue().entry(ordinal).ok()?;
             let text = reader.memo().text(record.entry.text)?;
             let words = analyze(&text).into_iter().map(|token| token.text).collect();

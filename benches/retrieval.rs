@@ -245,8 +245,9 @@ fn ask(store: &Store, drawn: &Drawn) {
         );
         row(&format!("recall@10, {:.2} % pass", 100.0 * share), recall(&searcher, &view, asked, &passing));
     }
-    let vectors = view.vectors.len();
-    let allowed = (1.5 * (2 * vectors * view.vectors.dimensions()) as f64 + 40.0 * vectors as f64) / 1e6;
+    let set = searcher.reader().vectors(&view).expect("the vectors can be read");
+    let vectors = set.len();
+    let allowed = (1.5 * (2 * vectors * set.dimensions()) as f64 + 40.0 * vectors as f64) / 1e6;
     let reach = format!(" (reach ≤ 1.5 × vectors + 40 B an entry: {allowed:.0} MB)");
     resident("resident memory of the reader after all that", &reach);
 }
@@ -297,7 +298,8 @@ fn times(searcher: &Searcher, asked: &[String], request: impl Fn(&String) -> Req
 
 /// Returns the exact best of some entries: the scan that every other answer is compared with.
 fn exactly(view: &IndexView, alive: &RoaringBitmap, question: &[f32], reader: &IndexReader) -> Vec<(Ordinal, f32)> {
-    view.vectors.search(alive, question, K, Reach::All, reader).expect("the vectors can be searched").ranked
+    let vectors = reader.vectors(view).expect("the vectors can be read");
+    vectors.search(alive, question, K, Reach::All, reader).expect("the vectors can be searched").ranked
 }
 
 /// Returns which share of the exact hits the vector index finds, on average and at worst, and what a scan takes.
@@ -311,7 +313,8 @@ fn recall(searcher: &Searcher, view: &IndexView, asked: &[String], alive: &Roari
         let exact = exactly(view, alive, &question, reader);
         scans.push(milliseconds(started));
         let started = Instant::now();
-        let found = view.vectors.search(alive, &question, K, Reach::Near, reader).expect("the vectors can be searched");
+        let vectors = reader.vectors(view).expect("the vectors can be read");
+        let found = vectors.search(alive, &question, K, Reach::Near, reader).expect("the vectors can be searched");
         quick.push(milliseconds(started));
         // By score: which of several entries with one vector are found is no matter.
         let border = exact.last().map_or(f32::NEG_INFINITY, |(_, score)| *score);

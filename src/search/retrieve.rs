@@ -140,6 +140,10 @@ impl Searcher {
             Mode::Bm25 => None,
             Mode::Hybrid | Mode::Vector => self.model.embed_query(&request.query)?,
         };
+        let question = match question {
+            Some(question) => Some((question, self.reader.vectors(view)?)),
+            None => None,
+        };
         let alive = filter.unwrap_or(&view.entries);
         let reach = if request.exact { Reach::All } else { Reach::Near };
         let (mut exact, mut depth) = (true, DEPTH);
@@ -150,7 +154,7 @@ impl Searcher {
                 Mode::Hybrid | Mode::Bm25 => view.lexical.search(&asked.query, depth, filter, &self.reader),
             };
             let by_vector = || match &question {
-                Some(question) => view.vectors.search(alive, question, depth, reach, &self.reader),
+                Some((question, vectors)) => vectors.search(alive, question, depth, reach, &self.reader),
                 None => Ok(Nearest { ranked: Vec::new(), exact: true }),
             };
             let (bm25, near) = match request.mode {

@@ -174,7 +174,8 @@ pub(super) fn remove(path: &Path) -> Result<(), VectorError> {
     fs::remove_file(path).map_err(VectorError::io("remove", path))
 }
 
-fn temporary_path(path: &Path) -> PathBuf {
+/// Returns the name under which a file is written.
+pub(super) fn temporary_path(path: &Path) -> PathBuf {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(TEMPORARY);
     temporary.into()

@@ -27,6 +27,7 @@ mod check;
 mod clustered;
 mod codes;
 mod collect;
+mod earlier;
 #[cfg(feature = "faiss")]
 mod faiss;
 mod files;
@@ -41,6 +42,7 @@ mod sealed;
 mod search;
 mod segment;
 mod set;
+mod stored;
 mod tiers;
 mod upkeep;
 mod writer;
@@ -90,8 +92,8 @@ pub enum VectorError {
     },
     /// A file of a release that this one does not know.
     #[error(
-        "`{}` is vector format {found}, this build reads formats {} and {}; use the release that wrote it, or build the \
-         store again", path.display(), format::FORMAT, format::CLUSTERED
+        "`{}` is vector format {found}, this build reads formats 1 to {}; use the release that wrote it, or build the \
+         store again", path.display(), format::STORED
     )]
     OtherFormat {
         /// The file.
