@@ -6,6 +6,7 @@
 
 use super::SearchError;
 use super::hits::Found;
+use super::ranked::ListName;
 use crate::embedders::StaticModel;
 use crate::index::lexical::Asked;
 use crate::index::{IndexReader, IndexView};
@@ -29,7 +30,11 @@ pub(super) fn mark(
     reader: &IndexReader,
 ) -> Result<(), SearchError> {
     let below = |bound: f32| -> RoaringBitmap {
-        let is_far = |found: &&Found| found.bm25.is_none() && found.vector.is_some_and(|vector| vector.score < bound);
+        let is_far = |found: &&Found| {
+            let ranks = &found.ranks;
+            ranks.of(&ListName::BM25).is_none()
+                && ranks.of(&ListName::VECTOR).is_some_and(|vector| vector.score < bound)
+        };
         found.iter().filter(is_far).map(|found| found.ordinal.get()).collect()
     };
     let mut far = below(CHANCE_OF_LETTERS);

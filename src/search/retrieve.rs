@@ -9,6 +9,7 @@ use super::SearchError;
 use super::doubt::mark;
 use super::fuse::Fusion;
 use super::hits::{self, Found, Hit};
+use super::ranked::{ListName, RankedList};
 use super::request::{Answer, Mode, Request};
 use super::revision::{Revisions, Selected};
 use super::thin::{Candidate, Thinning};
@@ -149,27 +150,27 @@ impl Searcher {
         let (mut exact, mut depth) = (true, DEPTH);
         let (mut fusion, mut thinning) = (Fusion::default(), Thinning::new(request.k, request.per_document));
         loop {
-            let by_words = || match request.mode {
-                Mode::Vector => Ok(Vec::new()),
-                Mode::Hybrid | Mode::Bm25 => view.lexical.search(&asked.query, depth, filter, &self.reader),
+            let by_words = || -> Result<RankedList, SearchError> {
+                let hits = view.lexical.search(&asked.query, depth, filter, &self.reader)?;
+                Ok(RankedList { name: ListName::BM25, hits })
             };
             let by_vector = || match &question {
                 Some((question, vectors)) => vectors.search(alive, question, depth, reach, &self.reader),
                 None => Ok(Nearest { ranked: Vec::new(), exact: true }),
             };
-            let (bm25, near) = match request.mode {
-                Mode::Hybrid => rayon::join(by_words, by_vector),
-                Mode::Bm25 | Mode::Vector => (by_words(), by_vector()),
+            let (words, near) = match request.mode {
+                Mode::Hybrid => {
+                    let (words, near) = rayon::join(by_words, by_vector);
+                    (Some(words?), Some(near?))
+                }
+                Mode::Bm25 => (Some(by_words()?), None),
+                Mode::Vector => (None, Some(by_vector()?)),
             };
-            let (bm25, Nearest { ranked: near, exact: is_exact }) = (bm25?, near?);
-            exact &= is_exact;
-            let is_exhausted = bm25.len() < depth && near.len() < depth;
-            let (bm25, near) = match request.mode {
-                Mode::Bm25 => (Some(bm25.as_slice()), None),
-                Mode::Vector => (None, Some(near.as_slice())),
-                Mode::Hybrid => (Some(bm25.as_slice()), Some(near.as_slice())),
-            };
-            self.thin_out(&fusion.deepen(depth, bm25, near, &self.reader), request.fold, &mut thinning)?;
+            exact &= near.as_ref().is_none_or(|near| near.exact);
+            let near = near.map(|near| RankedList { name: ListName::VECTOR, hits: near.ranked });
+            let lists: Vec<RankedList> = words.into_iter().chain(near).collect();
+            let is_exhausted = lists.iter().all(|list| list.hits.len() < depth);
+            self.thin_out(&fusion.deepen(depth, &lists, &self.reader), request.fold, &mut thinning)?;
             if thinning.is_full() || is_exhausted {
                 return Ok((thinning.into_kept(), exact));
             }
@@ -187,9 +188,9 @@ impl Searcher {
                 true => self.reader.catalogue().text_numbers(part.iter().map(|found| found.ordinal))?,
                 false => Vec::new(),
             };
-            for (at, &found) in part.iter().enumerate() {
+            for (at, found) in part.iter().enumerate() {
                 let path = self.reader.path_number(found.ordinal)?;
-                thinning.offer(Candidate { found, path, text: texts.get(at).copied() });
+                thinning.offer(Candidate { found: found.clone(), path, text: texts.get(at).copied() });
             }
         }
         Ok(())
