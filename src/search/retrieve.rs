@@ -13,7 +13,7 @@ use super::ranked::{ListName, RankedList};
 use super::request::{Answer, Mode, Request};
 use super::revision::{Revisions, Selected};
 use super::thin::{Candidate, Thinning};
-use crate::embedders::StaticModel;
+use crate::embedders;
 use crate::index::lexical::Asked;
 use crate::index::vector::{Nearest, Reach};
 use crate::index::{IndexReader, IndexView};
@@ -32,16 +32,23 @@ const DEPTH: usize = 200;
 pub struct Searcher {
     reader: IndexReader,
     revisions: Revisions,
-    model: StaticModel,
+    model: Arc<dyn Embedder>,
 }
 
 impl Searcher {
-    /// Opens a store.
+    /// Opens a store for questions by the configured model.
     ///
     /// # Errors
     /// Where there is none, or it has no version.
     pub fn open(layout: &Layout) -> Result<Self, SearchError> {
-        let model = StaticModel::new();
+        Self::open_with(layout, embedders::configured())
+    }
+
+    /// Opens a store for questions by a model.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_with(layout: &Layout, model: Arc<dyn Embedder>) -> Result<Self, SearchError> {
         let reader =
             IndexReader::open(layout, model.fingerprint(), u32::try_from(model.dimensions()).unwrap_or(u32::MAX))?;
         let revisions = Revisions::new(&reader)?;
@@ -106,7 +113,7 @@ impl Searcher {
         let lost_vectors = if request.mode == Mode::Bm25 { 0 } else { self.reader.lost_vectors(&view)? };
         let asked = Asked::read(&request.query);
         let (mut found, exact) = self.retrieve(request, &asked, &view, filtered.as_ref())?;
-        mark(&mut found, (request.query.as_str(), &asked), &self.model, &view, &self.reader)?;
+        mark(&mut found, (request.query.as_str(), &asked), &*self.model, &view, &self.reader)?;
         let hits = self.hits(request, &at, &view, filtered.as_ref(), &found)?;
         let unknown_terms = unknown(&view, &asked)?;
         self.reader.let_go_of_much();

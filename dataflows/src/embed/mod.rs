@@ -41,6 +41,16 @@ pub trait Embedder: Send + Sync {
     /// # Errors
     /// When the model cannot be loaded or cannot be run.
     fn embed_query(&self, text: &str) -> Result<Option<Vec<f32>>, EmbedError>;
+
+    /// Returns the cosine below which an entry is no nearer to a question than chance brings entries, where that was measured for
+    /// the model.
+    ///
+    /// # Errors
+    /// When the model cannot be loaded or cannot be run.
+    fn chance(&self, question: &str) -> Result<Option<f32>, EmbedError> {
+        let _ = question;
+        Ok(None)
+    }
 }
 
 /// What went wrong on the way from a text to a vector.

@@ -23,7 +23,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-const SUFFIX: &str = ".tmv";
+/// How names of vector files end, but for what is set aside or being written.
+pub(super) const SUFFIX: &str = ".tmv";
 const TEMPORARY: &str = ".tmp";
 const DAMAGED: &str = ".damaged";
 

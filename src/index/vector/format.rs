@@ -139,6 +139,16 @@ pub(super) fn head(magic: &[u8; 8], format: u32, shape: Shape) -> Vec<u8> {
     bytes
 }
 
+/// Returns whose vectors a file says that it holds, if it begins as a vector file does; nothing of it is checked.
+pub(super) fn model_in(bytes: &[u8]) -> Option<Shape> {
+    let is_one = bytes.len() >= HEAD && [SEALED_MAGIC, TAIL_MAGIC].iter().any(|magic| bytes.starts_with(*magic));
+    is_one.then(|| {
+        let mut model = [0; 16];
+        model.copy_from_slice(&bytes[16..HEAD]);
+        Shape { dimensions: number(&bytes[12..]), model: Fingerprint::from_bytes(model) }
+    })
+}
+
 /// Compares a checked head with what is expected of it, and returns its format.
 pub(super) fn check_head(bytes: &[u8], magic: &[u8; 8], shape: Shape, path: &Path) -> Result<u32, VectorError> {
     if bytes[..8] != magic[..] {

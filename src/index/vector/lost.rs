@@ -6,7 +6,7 @@
 //! segment, which holds it open, under its own name: for a reader it is a file that came. A tail that is not the file that was opened any more,
 //! or not as long as it was left, is sealed: nothing is appended to a file that no reader finds.
 
-use super::VectorError;
+use super::{VectorError, folder};
 use super::files::{self, Listing};
 use super::sealed::Sealed;
 use super::writer::VectorWriter;
@@ -32,7 +32,7 @@ impl VectorWriter {
         if lost.is_empty() && !is_tail_lost {
             return Ok(0);
         }
-        fs::create_dir_all(&self.directory).map_err(VectorError::io("make", &self.directory))?;
+        folder::make(&self.directory)?;
         for sealed in &lost {
             let rows = sealed.block.rows()?;
             let path = files::sealed_path(&self.directory, sealed.number);

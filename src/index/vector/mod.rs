@@ -32,6 +32,7 @@ mod earlier;
 mod faiss;
 mod files;
 mod flat;
+mod folder;
 mod format;
 mod lost;
 mod near;

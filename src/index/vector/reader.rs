@@ -11,7 +11,7 @@ use super::rows::Rows;
 use super::sealed::Segments;
 use super::segment::VectorSegment;
 use super::writer::SEAL_ROWS;
-use super::{Backend, VectorError, VectorSet};
+use super::{Backend, VectorError, VectorSet, folder};
 use roaring::RoaringBitmap;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -53,12 +53,12 @@ struct Tail {
 }
 
 impl VectorReader {
-    /// Opens a directory for reading; one that is not there yet is empty.
+    /// Opens the set of a shape among those in a folder for reading; one that is not there yet is empty.
     ///
     /// # Errors
-    /// When the file system refuses, or a file is damaged or of another format or model.
-    pub fn open(directory: &Path, shape: Shape) -> Result<Self, VectorError> {
-        Self::open_with(directory, shape, Backend::of_this_machine())
+    /// When the file system refuses, a file is damaged or of another format, or there are files of other models alone.
+    pub fn open(vectors: &Path, shape: Shape) -> Result<Self, VectorError> {
+        Self::open_with(&folder::for_reading(vectors, shape)?, shape, Backend::of_this_machine())
     }
 
     pub(super) fn open_with(directory: &Path, shape: Shape, backend: Backend) -> Result<Self, VectorError> {

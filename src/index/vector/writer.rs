@@ -18,7 +18,7 @@ use super::rows::Rows;
 use super::sealed::{self, Opened, Sealed, Segments};
 use super::segment::VectorSegment;
 use super::upkeep::Upkeep;
-use super::{Backend, VectorError, VectorSet};
+use super::{Backend, VectorError, VectorSet, folder};
 use dataflows::embed::Vector;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
@@ -65,11 +65,12 @@ pub(super) struct Tail {
 }
 
 impl VectorWriter {
-    /// Opens a directory for writing, makes it if need be, and mends what a crash left behind.
+    /// Opens the set of a shape among those in a folder for writing, makes it if need be, and mends what a crash left behind.
     ///
     /// # Errors
-    /// When the file system refuses, or the files are of another format or model.
-    pub fn open(directory: &Path, shape: Shape) -> Result<Self, VectorError> {
+    /// When the file system refuses, the files are of another format, or there are files of other models alone.
+    pub fn open(vectors: &Path, shape: Shape) -> Result<Self, VectorError> {
+        let directory = &folder::for_writing(vectors, shape)?;
         Self::open_with(directory, shape, Backend::of_this_machine(), SEAL_ROWS)
     }
 
@@ -82,7 +83,7 @@ impl VectorWriter {
         if shape.dimensions == 0 {
             return Err(VectorError::OtherDimensions { found: 0, expected: 1 });
         }
-        fs::create_dir_all(directory).map_err(VectorError::io("make", directory))?;
+        folder::make(directory)?;
         let listing = Listing::read(directory)?;
         for path in &listing.temporary {
             fs::remove_file(path).map_err(VectorError::io("remove", path))?;

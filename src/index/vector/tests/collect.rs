@@ -164,7 +164,7 @@ proptest! {
             let set = writer.set();
             prop_assert_eq!(writer.held(), set.has());
             holds(&VectorReader::open_with(directory, SHAPE, backend).unwrap().set(), &model);
-            let checked = check(directory, SHAPE, &mut |_, _| {}).unwrap();
+            let checked = super::check::check_folder(directory, SHAPE, &mut |_, _| {}).unwrap();
             prop_assert!(checked.damaged.is_empty());
             prop_assert_eq!(&checked.ordinals, set.has());
         }

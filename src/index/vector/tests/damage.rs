@@ -139,8 +139,10 @@ fn another_model_another_format_and_another_vector_are_refused_by_name() {
 
     let model = Shape { model: Fingerprint::from_words([1, 1]), ..SHAPE };
     for shape in [model, Shape { dimensions: 5, ..SHAPE }] {
-        assert!(matches!(VectorReader::open(directory.path(), shape), Err(VectorError::OtherModel { .. })));
-        assert!(matches!(VectorWriter::open(directory.path(), shape), Err(VectorError::OtherModel { .. })));
+        let backend = Backend::Flat;
+        assert!(matches!(VectorReader::open_with(directory.path(), shape, backend), Err(VectorError::OtherModel { .. })));
+        let writer = VectorWriter::open_with(directory.path(), shape, backend, SEAL);
+        assert!(matches!(writer, Err(VectorError::OtherModel { .. })));
     }
     let path = directory.path().join("seg-00000000.tmv");
     let mut content = fs::read(&path).unwrap();
@@ -149,7 +151,7 @@ fn another_model_another_format_and_another_vector_are_refused_by_name() {
     let sum = blake3::Hasher::new().update(&content[..48]).update(&content[80..directory_end]).finalize();
     content[48..80].copy_from_slice(sum.as_bytes());
     fs::write(&path, content).unwrap();
-    let refused = VectorWriter::open(directory.path(), SHAPE).err().unwrap();
+    let refused = VectorWriter::open_with(directory.path(), SHAPE, Backend::Flat, SEAL).err().unwrap();
     assert!(matches!(refused, VectorError::OtherFormat { found: 4, .. }), "{refused}");
     assert!(path.exists(), "what a newer release wrote is left alone");
 }
