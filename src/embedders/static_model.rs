@@ -19,7 +19,7 @@
 
 use super::pieces::{Pieces, Vocabulary};
 use super::prepare::for_each_word;
-use dataflows::data::{Fingerprint, Hasher};
+use dataflows::data::{ModelId, Hasher};
 use dataflows::embed::{EmbedError, Embedder, Vector};
 use rustc_hash::FxHashMap;
 use std::error::Error;
@@ -190,9 +190,9 @@ fn unusable(source: impl Into<Box<dyn Error + Send + Sync>>) -> EmbedError {
 }
 
 impl Embedder for StaticModel {
-    fn fingerprint(&self) -> Fingerprint {
+    fn fingerprint(&self) -> ModelId {
         let hasher = Hasher::new("embedder").part(NAME.as_bytes()).part(FILES.as_bytes());
-        Fingerprint::from_words(hasher.part(&CODE_VERSION.to_le_bytes()).finish())
+        ModelId::from_words(hasher.part(&CODE_VERSION.to_le_bytes()).finish())
     }
 
     fn dimensions(&self) -> usize {

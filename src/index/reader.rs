@@ -10,7 +10,7 @@ use super::lexical::{LexicalError, LexicalReader, LexicalView, LiveStatistics, O
 use super::order::TieOrder;
 use super::vector::{Shape, VectorError, VectorReader, VectorSet};
 use crate::store::{Catalogue, Columns, Database, Judge, Layout, Lease, StoreError, StoreMemo};
-use dataflows::data::{DocumentPath, Fingerprint};
+use dataflows::data::{DocumentPath, ModelId};
 use roaring::RoaringBitmap;
 use snapshots::{Archive, ArchiveError, Ordinal, VersionId};
 use std::cmp::Ordering;
@@ -81,7 +81,7 @@ impl IndexReader {
     ///
     /// # Errors
     /// Where there is no store, or a part of it is damaged, of another format, or of another model.
-    pub fn open(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Self, ReaderError> {
+    pub fn open(layout: &Layout, model: ModelId, dimensions: u32) -> Result<Self, ReaderError> {
         layout.check()?;
         let mut lease = Lease::take(layout)?;
         // A store whose first version is not published yet may lack any of its parts.

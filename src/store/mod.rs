@@ -222,7 +222,7 @@ impl Database {
 
     /// Returns the memo of results for one model's vectors.
     #[must_use]
-    pub fn memo(&self, model: dataflows::data::Fingerprint) -> StoreMemo {
+    pub fn memo(&self, model: dataflows::data::ModelId) -> StoreMemo {
         StoreMemo::new(self.mapped.clone(), model)
     }
 

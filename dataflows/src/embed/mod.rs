@@ -15,13 +15,13 @@ mod vector;
 pub use hash::HashEmbedder;
 pub use vector::Vector;
 
-use crate::data::Fingerprint;
+use crate::data::ModelId;
 use std::error::Error;
 
 /// A model that turns texts into vectors.
 pub trait Embedder: Send + Sync {
-    /// Returns the name of everything that can change a vector: the model's files, the text preparation, the code.
-    fn fingerprint(&self) -> Fingerprint;
+    /// Returns what names the model and everything else that can change a vector.
+    fn fingerprint(&self) -> ModelId;
 
     /// Returns the number of components of every vector.
     fn dimensions(&self) -> usize;

@@ -18,7 +18,7 @@
 use super::VectorError;
 use super::clustered::ClusterRows;
 use super::rows::Rows;
-use dataflows::data::Fingerprint;
+use dataflows::data::ModelId;
 use half::f16;
 use roaring::RoaringBitmap;
 use std::path::Path;
@@ -49,7 +49,7 @@ pub struct Shape {
     /// Components of each vector.
     pub dimensions: u32,
     /// The fingerprint of the model that makes them.
-    pub model: Fingerprint,
+    pub model: ModelId,
 }
 
 impl Shape {
@@ -145,7 +145,7 @@ pub(super) fn model_in(bytes: &[u8]) -> Option<Shape> {
     is_one.then(|| {
         let mut model = [0; 16];
         model.copy_from_slice(&bytes[16..HEAD]);
-        Shape { dimensions: number(&bytes[12..]), model: Fingerprint::from_bytes(model) }
+        Shape { dimensions: number(&bytes[12..]), model: ModelId::from_bytes(model) }
     })
 }
 
@@ -161,7 +161,7 @@ pub(super) fn check_head(bytes: &[u8], magic: &[u8; 8], shape: Shape, path: &Pat
     let found_dimensions = number(&bytes[12..]);
     let mut model = [0; 16];
     model.copy_from_slice(&bytes[16..HEAD]);
-    let found_model = Fingerprint::from_bytes(model);
+    let found_model = ModelId::from_bytes(model);
     if (found_dimensions, found_model) != (shape.dimensions, shape.model) {
         return Err(VectorError::OtherModel { path: path.into(), found_model, found_dimensions, expected: shape });
     }

@@ -61,7 +61,7 @@ pub use search::{Nearest, Reach};
 pub use set::VectorSet;
 pub use writer::{Healed, VectorWriter};
 
-use dataflows::data::Fingerprint;
+use dataflows::data::ModelId;
 use snapshots::Ordinal;
 use std::io;
 use std::path::PathBuf;
@@ -111,7 +111,7 @@ pub enum VectorError {
         /// The file.
         path: PathBuf,
         /// Its model's fingerprint.
-        found_model: Fingerprint,
+        found_model: ModelId,
         /// Its number of components.
         found_dimensions: u32,
         /// What the caller works with.

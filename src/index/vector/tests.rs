@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::index::TieOrder;
-use dataflows::data::Fingerprint;
+use dataflows::data::ModelId;
 use dataflows::embed::Vector;
 use proptest::prelude::*;
 use roaring::RoaringBitmap;
@@ -20,7 +20,7 @@ mod collect;
 mod damage;
 mod stored;
 
-const SHAPE: Shape = Shape { dimensions: 4, model: Fingerprint::from_words([7, 9]) };
+const SHAPE: Shape = Shape { dimensions: 4, model: ModelId::from_words([7, 9]) };
 const SEAL: usize = 6;
 
 type Model = BTreeMap<u32, Vector>;

@@ -56,7 +56,7 @@ fn a_file_with_a_wrong_byte_is_named_set_aside_and_made_again() {
             drop(writer);
             let path = directory.path().join(name);
             let mut content = fs::read(&path).unwrap();
-            assert_eq!(content.len(), length);
+            assert!(name.starts_with("tail") || content.len() == length, "{} bytes", content.len());
             content[at] ^= 0x10;
             fs::write(&path, content).unwrap();
             // What opening does not read is checked by the first search that reads it, and by every later one.
@@ -137,7 +137,7 @@ fn another_model_another_format_and_another_vector_are_refused_by_name() {
     assert_eq!(writer.set().len(), 7);
     drop(writer);
 
-    let model = Shape { model: Fingerprint::from_words([1, 1]), ..SHAPE };
+    let model = Shape { model: ModelId::from_words([1, 1]), ..SHAPE };
     for shape in [model, Shape { dimensions: 5, ..SHAPE }] {
         let backend = Backend::Flat;
         assert!(matches!(VectorReader::open_with(directory.path(), shape, backend), Err(VectorError::OtherModel { .. })));

@@ -183,7 +183,7 @@ fn a_set_has_a_folder_of_its_own_and_takes_over_what_an_earlier_build_left() {
     let files = || -> Vec<_> { fs::read_dir(vectors).unwrap().map(|entry| entry.unwrap().path()).collect() };
     let before = files();
     assert_eq!(before.len(), 3, "two sealed files and a tail: {before:?}");
-    let other = Shape { model: Fingerprint::from_words([1, 1]), ..SHAPE };
+    let other = Shape { model: ModelId::from_words([1, 1]), ..SHAPE };
     assert!(matches!(VectorWriter::open(vectors, other), Err(VectorError::OtherModel { .. })));
     assert_eq!(files(), before, "another model moves nothing");
     // Some were moved when the process was killed.
