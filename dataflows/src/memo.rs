@@ -88,8 +88,15 @@ pub trait Memo: Send + Sync + 'static {
     fn text(&self, hash: TextHash) -> Option<String>;
     /// Returns the chunks of a cleaned text, if it was cut before.
     fn chunks(&self, id: ChunkingId) -> Option<Arc<Chunked>>;
-    /// Remembers the chunks of a cleaned text, with the text of each.
-    fn put_chunks(&self, id: ChunkingId, chunked: Chunked, texts: Vec<(TextHash, String)>, keep: Keep);
+    /// Remembers the chunks of a cleaned text, which is told where it is at hand, with the text of each in their order.
+    fn put_chunks(
+        &self,
+        id: ChunkingId,
+        of: Option<(TextHash, &str)>,
+        chunked: Chunked,
+        texts: Vec<(TextHash, String)>,
+        keep: Keep,
+    );
     /// Returns a card by its hash.
     fn card(&self, hash: CardHash) -> Option<Card>;
     /// Remembers a card under its own hash; a known one costs a look-up.
@@ -191,7 +198,14 @@ impl Memo for MemoryMemo {
         self.tables().chunks.get(&id).cloned()
     }
 
-    fn put_chunks(&self, id: ChunkingId, chunked: Chunked, texts: Vec<(TextHash, String)>, _keep: Keep) {
+    fn put_chunks(
+        &self,
+        id: ChunkingId,
+        _of: Option<(TextHash, &str)>,
+        chunked: Chunked,
+        texts: Vec<(TextHash, String)>,
+        _keep: Keep,
+    ) {
         let mut tables = self.tables();
         for (hash, text) in texts {
             put_first(&mut tables.texts, hash, text);

@@ -9,7 +9,8 @@
 //! twice. It is only not found by its commit any more.
 
 use crate::identity::{CommitId, Epoch, HexPrefix, SourceId, VersionId, ViewId};
-use crate::version::{FIELDS, Move, Version, ViewHead};
+use crate::tokens::{LEAST_FIELDS, Tokens};
+use crate::version::{Move, Version, ViewHead};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
@@ -20,7 +21,9 @@ const DROPPING_FORMAT: u32 = 2;
 /// The format from the first move on that has a time.
 const TIMED_FORMAT: u32 = 3;
 /// The format from the first recount on.
-pub(crate) const RECOUNT_FORMAT: u32 = 4;
+const RECOUNT_FORMAT: u32 = 4;
+/// The format from the first version on that has tokens in more fields than two.
+pub(crate) const LISTED_FORMAT: u32 = 5;
 
 /// Names all of the log up to a frame: a hash over the checksums of the frames so far.
 pub(crate) type Chain = [u8; 16];
@@ -62,7 +65,7 @@ pub(crate) struct Group {
     moves: Vec<(ViewId, Move)>,
     dropped: BTreeSet<VersionId>,
     /// The tokens of every settled version, where they were counted again.
-    recounted: Option<Vec<[u64; FIELDS]>>,
+    recounted: Option<Vec<Tokens>>,
     epoch: Option<Epoch>,
     used_ordinals: [u64; 2],
 }
@@ -70,7 +73,11 @@ pub(crate) struct Group {
 impl Group {
     /// Returns the oldest format in which a log can hold the group.
     pub(crate) fn needs(&self) -> u32 {
-        if self.recounted.is_some() {
+        let counted = self.versions.iter().map(|version| &version.statistics.live_tokens);
+        let mut counted = counted.chain(self.recounted.iter().flatten());
+        if counted.any(|tokens| tokens.as_list().len() > LEAST_FIELDS) {
+            LISTED_FORMAT
+        } else if self.recounted.is_some() {
             RECOUNT_FORMAT
         } else if self.moves.iter().any(|(_, moved)| moved.time.is_some()) {
             TIMED_FORMAT
@@ -250,7 +257,7 @@ impl<'a> Staging<'a> {
     }
 
     /// Gives every settled version the tokens that were counted again.
-    pub(crate) fn push_recount(&mut self, epoch: Epoch, live_tokens: Vec<[u64; FIELDS]>) {
+    pub(crate) fn push_recount(&mut self, epoch: Epoch, live_tokens: Vec<Tokens>) {
         self.group.epoch = Some(epoch);
         self.group.recounted = Some(live_tokens);
     }

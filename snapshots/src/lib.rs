@@ -24,7 +24,7 @@
 //!     base: None,
 //!     base_is_parent: true,
 //!     time: 1_764_000_000,
-//!     live_tokens: [1_200, 40],
+//!     live_tokens: [1_200, 40].into(),
 //!     digest: Digest::of([&[1; 16], &[2; 16]]),
 //!     fingerprint: [0; 16],
 //!     model: [0; 16],
@@ -57,6 +57,7 @@ mod moves;
 mod ordinal;
 mod recount;
 mod retention;
+mod tokens;
 mod verify;
 mod version;
 
@@ -69,5 +70,6 @@ pub use lineage::Introduced;
 pub use lock::lock_for_writer;
 pub use log::FORMAT;
 pub use ordinal::{Ordinal, OrdinalCounter, OrdinalsExhausted};
+pub use tokens::{MOST_FIELDS, Tokens};
 pub use verify::{Damage, EntryOf, TokensOf};
-pub use version::{FIELDS, Move, NewVersion, Record, Statistics, Version, ViewHead};
+pub use version::{Move, NewVersion, Record, Statistics, Version, ViewHead};

@@ -5,8 +5,9 @@
 //! ```text
 //! header   "tidemlog" format:u32 sum:u32               sum: the first 4 bytes of BLAKE3 of what stands before it;
 //!                                                      format 1, 2 from the first drop of a version on, 3 from the
-//!                                                      first move of a view on that has a time, and 4 from the first
-//!                                                      recount on
+//!                                                      first move of a view on that has a time, 4 from the first
+//!                                                      recount on, and 5 from the first version on that has tokens in
+//!                                                      more than two fields
 //! frame    length:u32 check:u16 sum:u64 payload        one group; all numbers little-endian
 //!          check: the first 2 bytes of BLAKE3 of `length`; sum: the first 8 bytes of BLAKE3 of `length` and payload
 //! ```
@@ -25,14 +26,14 @@ pub(crate) mod record;
 
 use crate::codec::{CodecError, Reader};
 use crate::error::ArchiveError;
-use crate::history::{Chain, FIRST_FORMAT, Group, History, RECOUNT_FORMAT, Staging};
+use crate::history::{Chain, FIRST_FORMAT, Group, History, LISTED_FORMAT, Staging};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The newest format that this build reads and writes.
-pub const FORMAT: u32 = RECOUNT_FORMAT;
+pub const FORMAT: u32 = LISTED_FORMAT;
 
 const MAGIC: &[u8; 8] = b"tidemlog";
 const HEADER: usize = 16;

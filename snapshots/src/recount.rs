@@ -9,8 +9,9 @@
 use crate::archive::Archive;
 use crate::error::ArchiveError;
 use crate::ordinal::Ordinal;
+use crate::tokens::Tokens;
 use crate::verify::TokensOf;
-use crate::version::{FIELDS, Record};
+use crate::version::Record;
 
 impl Archive {
     /// Makes the tokens of every kept version those of its entries; returns whether any were others.
@@ -21,7 +22,7 @@ impl Archive {
     /// Fails if an entry of a kept version is not known, if a delta does not fit its base, and if the log cannot be
     /// written: the tokens stay then.
     pub fn recount(&mut self, tokens_of: TokensOf<'_>) -> Result<bool, ArchiveError> {
-        let stood: Vec<[u64; FIELDS]> = self.versions().iter().map(|version| version.statistics.live_tokens).collect();
+        let stood: Vec<Tokens> = self.versions().iter().map(|version| version.statistics.live_tokens).collect();
         let mut live_tokens = stood.clone();
         for at in 0..live_tokens.len() {
             let version = self.versions()[at].id;
@@ -29,13 +30,11 @@ impl Archive {
                 continue;
             }
             let changes = self.changes_since_kept(version)?;
-            let mut tokens = self.kept_base(version).map_or([0; FIELDS], |base| live_tokens[base.index()]);
+            let mut tokens = self.kept_base(version).map_or_else(Tokens::default, |base| live_tokens[base.index()]);
             for (entries, come) in [(&changes.entries.inserted, true), (&changes.entries.retracted, false)] {
                 for ordinal in entries.iter().map(Ordinal::new) {
                     let counts = tokens_of(ordinal).ok_or(ArchiveError::Inexact { version })?;
-                    for (sum, count) in tokens.iter_mut().zip(counts.map(u64::from)) {
-                        *sum = if come { sum.wrapping_add(count) } else { sum.wrapping_sub(count) };
-                    }
+                    if come { tokens.add(counts) } else { tokens.remove(counts) }
                 }
             }
             live_tokens[at] = tokens;

@@ -15,7 +15,8 @@ use crate::identity::VersionId;
 use crate::lineage::{Recent, rebuild};
 use crate::log::LogFile;
 use crate::ordinal::Ordinal;
-use crate::version::{FIELDS, Version};
+use crate::tokens::Tokens;
+use crate::version::Version;
 
 /// One thing that does not fit.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -57,9 +58,9 @@ pub enum Damage {
         /// Where it begins.
         version: VersionId,
         /// What the record says.
-        recorded: [u64; FIELDS],
+        recorded: Tokens,
         /// What the entries give.
-        computed: [u64; FIELDS],
+        computed: Tokens,
     },
     /// A checkpoint is not what the log says; it is passed over when reading, and may be deleted.
     #[error("the checkpoint of version {version}: {reason}")]
@@ -74,7 +75,7 @@ pub enum Damage {
 /// Looks an entry up: its identity.
 pub type EntryOf<'a> = &'a dyn Fn(Ordinal) -> Option<[u8; 16]>;
 /// Looks an entry up: its tokens by field.
-pub type TokensOf<'a> = &'a dyn Fn(Ordinal) -> Option<[u32; FIELDS]>;
+pub type TokensOf<'a> = &'a dyn Fn(Ordinal) -> Option<Tokens<u32>>;
 
 impl Archive {
     /// Computes everything again that the archive records, and returns what does not fit. Of a dropped version only the
@@ -146,7 +147,7 @@ impl Archive {
     ) -> Vec<Damage> {
         let base = self.kept_base(version.id).and_then(|base| self.version(base));
         let mut digest = base.map_or(Digest::EMPTY, |base| base.digest);
-        let mut tokens = base.map_or([0; FIELDS], |base| base.statistics.live_tokens);
+        let mut tokens = base.map_or_else(Tokens::default, |base| base.statistics.live_tokens);
         let mut damage = Vec::new();
         let id = version.id;
         for (bitmap, comes) in [(&changes.entries.inserted, true), (&changes.entries.retracted, false)] {
@@ -156,12 +157,11 @@ impl Archive {
                     continue;
                 };
                 if comes {
-                    digest.add(&identity)
+                    digest.add(&identity);
+                    tokens.add(counts);
                 } else {
-                    digest.remove(&identity)
-                }
-                for (sum, count) in tokens.iter_mut().zip(counts.map(u64::from)) {
-                    *sum = if comes { sum.wrapping_add(count) } else { sum.wrapping_sub(count) };
+                    digest.remove(&identity);
+                    tokens.remove(counts);
                 }
             }
         }

@@ -7,10 +7,8 @@
 use crate::bitmaps::{Changes, Moved};
 use crate::digest::Digest;
 use crate::identity::{CommitId, Epoch, SourceId, VersionId, ViewId};
+use crate::tokens::Tokens;
 use roaring::RoaringBitmap;
-
-/// How many fields an entry has whose tokens are counted: its text and its name.
-pub const FIELDS: usize = 2;
 
 /// What the writer states of a new version.
 #[derive(Clone, PartialEq, Debug)]
@@ -30,8 +28,8 @@ pub struct NewVersion {
     pub base_is_parent: bool,
     /// The committer's time, in seconds since 1970.
     pub time: i64,
-    /// Tokens of all live entries by field: text, then name.
-    pub live_tokens: [u64; FIELDS],
+    /// Tokens of all live entries by field.
+    pub live_tokens: Tokens,
     /// The digest of all live entries.
     pub digest: Digest,
     /// The fingerprint of the rules.
@@ -80,7 +78,7 @@ pub enum Record {
         /// When they were counted.
         epoch: Epoch,
         /// Tokens of the live entries by field, of each version in order.
-        live_tokens: Vec<[u64; FIELDS]>,
+        live_tokens: Vec<Tokens>,
     },
 }
 
@@ -89,8 +87,8 @@ pub enum Record {
 pub struct Statistics {
     /// Entries alive.
     pub live_entries: u64,
-    /// Tokens of the live entries by field: text, then name.
-    pub live_tokens: [u64; FIELDS],
+    /// Tokens of the live entries by field.
+    pub live_tokens: Tokens,
     /// Document rows alive, whatever became of the document.
     pub live_documents: u64,
 }

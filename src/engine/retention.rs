@@ -257,7 +257,7 @@ mod tests {
                 base: None,
                 base_is_parent: at.is_none(),
                 time: hour * HOUR,
-                live_tokens: [0; 2],
+                live_tokens: [0; 2].into(),
                 digest: Digest::EMPTY,
                 fingerprint: [0; 16],
                 model: [0; 16],

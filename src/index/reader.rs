@@ -12,7 +12,7 @@ use super::vector::{Shape, VectorError, VectorReader, VectorSet};
 use crate::store::{Catalogue, Columns, Database, Judge, Layout, Lease, StoreError, StoreMemo};
 use dataflows::data::{DocumentPath, ModelId};
 use roaring::RoaringBitmap;
-use snapshots::{Archive, ArchiveError, Ordinal, VersionId};
+use snapshots::{Archive, ArchiveError, Ordinal, Tokens, VersionId};
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -167,18 +167,18 @@ impl IndexReader {
     /// Returns the entries of all versions together, and their statistics: an entry that several hold counts once.
     fn union(&self, archive: &Archive, versions: &[VersionId]) -> Result<(RoaringBitmap, LiveStatistics), ReaderError> {
         let mut entries = RoaringBitmap::new();
-        let mut tokens = [0_u64; 2];
+        let mut tokens = Tokens::default();
         for &version in versions {
             let alive = archive.bitmaps(version)?;
             let known = archive.version(version).ok_or(ReaderError::Empty)?;
-            tokens = [tokens[0] + known.statistics.live_tokens[0], tokens[1] + known.statistics.live_tokens[1]];
+            tokens.add(known.statistics.live_tokens);
             let shared = &entries & &alive.entries;
             for record in self.catalogue.entries(shared.iter().map(Ordinal::new))? {
-                tokens = [tokens[0] - u64::from(record.tokens[0]), tokens[1] - u64::from(record.tokens[1])];
+                tokens.remove(record.tokens);
             }
             entries |= &alive.entries;
         }
-        let statistics = LiveStatistics { entries: entries.len(), tokens };
+        let statistics = LiveStatistics { entries: entries.len(), tokens: tokens.first() };
         Ok((entries, statistics))
     }
 

@@ -17,7 +17,7 @@ use super::tables::{Table, Tables};
 use super::{CodecError, StoreError, WriteTransaction};
 use dataflows::data::{Card, Document, DocumentPath, EntryId, Hasher};
 use roaring::RoaringBitmap;
-use snapshots::{Bitmaps, Epoch, Ordinal, SourceId, ViewId};
+use snapshots::{Bitmaps, Epoch, Ordinal, SourceId, Tokens, ViewId};
 use std::cmp::Ordering;
 
 /// Ordinals and what they stand for, sources, views and receipts.
@@ -283,7 +283,11 @@ impl Catalogue {
     ///
     /// # Errors
     /// Where the disk is full, or a row is missing.
-    pub fn put_tokens(&self, to: &mut WriteTransaction<'_>, counted: &[(Ordinal, [u32; 2])]) -> Result<(), StoreError> {
+    pub fn put_tokens(
+        &self,
+        to: &mut WriteTransaction<'_>,
+        counted: &[(Ordinal, Tokens<u32>)],
+    ) -> Result<(), StoreError> {
         let entries = to.1.entries;
         for (ordinal, tokens) in counted {
             let packed = unpack_entry(row(&entries, &to.0, *ordinal)?);

@@ -6,15 +6,19 @@
 use super::StoreError;
 use super::shared::make_folder;
 use crate::watch::STORE_MARK;
+use dataflows::data::{Hasher, ModelId};
 use snapshots::lock_for_writer;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The format that this build writes and reads.
-pub const STORE_FORMAT: u32 = 3;
-/// The format that a writer of this build makes into its own.
-pub(super) const OLDER_FORMAT: u32 = 2;
+pub const STORE_FORMAT: u32 = 4;
+/// The oldest format that a writer of this build brings to its own ([`upgrade`](super::upgrade)).
+const OLDEST_FORMAT: u32 = 2;
+
+/// The scope of a vector set: so far each is for all entries.
+const ALL_ENTRIES: &[u8] = b"all";
 
 /// What git reads: nothing in the folder is for a repository.
 const GITIGNORE: &str = "*\n";
@@ -79,10 +83,21 @@ impl Layout {
     /// # Errors
     /// Where there is none, or it has another format.
     pub fn check(&self) -> Result<(), StoreError> {
-        match self.format()? {
-            found if found == STORE_FORMAT.to_string() => Ok(()),
-            found if found == OLDER_FORMAT.to_string() => Err(StoreError::Older { path: self.root.clone() }),
-            found => Err(StoreError::Format { path: self.root.clone(), found }),
+        match self.older()? {
+            None => Ok(()),
+            Some(_) => Err(StoreError::Older { path: self.root.clone(), found: self.format()? }),
+        }
+    }
+
+    /// Returns the format that a store has, if it is an older one that a writer of this build brings to its own, or has begun
+    /// to; nothing where it is this build's already.
+    pub(super) fn older(&self) -> Result<Option<u32>, StoreError> {
+        let found = self.format()?;
+        let from = found.strip_suffix(&under_way()).unwrap_or(&found);
+        match from.parse() {
+            Ok(STORE_FORMAT) if from == found => Ok(None),
+            Ok(older) if (OLDEST_FORMAT..STORE_FORMAT).contains(&older) => Ok(Some(older)),
+            _ => Err(StoreError::Format { path: self.root.clone(), found }),
         }
     }
 
@@ -107,6 +122,18 @@ impl Layout {
             }
             Err(source) => Err(io("read", &path)(source)),
         }
+    }
+
+    /// Says that the store is on its way from an older format to this build's; durable when it returns.
+    ///
+    /// The file stays the one that the gate is shut by. It grows by a few bytes of its one block, which no disk writes in part.
+    pub(super) fn begin_upgrade(&self, from: u32) -> Result<(), StoreError> {
+        let path = self.format_file();
+        let written = OpenOptions::new().write(true).open(&path).and_then(|mut file| {
+            file.write_all(format!("{STORE_MARK}{from}{}\n", under_way()).as_bytes())?;
+            file.sync_all()
+        });
+        written.map_err(io("write", &path))
     }
 
     /// Says that the store is of this build's format; durable when it returns.
@@ -150,6 +177,12 @@ impl Layout {
         self.root.join("vectors")
     }
 
+    /// Returns the folder of a vector set: the vectors of a model for all entries.
+    #[must_use]
+    pub fn vector_set(&self, model: ModelId) -> PathBuf {
+        self.vectors().join(vector_set(model))
+    }
+
     /// Returns the file in which a tracker reports how it is doing.
     #[must_use]
     pub fn state(&self) -> PathBuf {
@@ -179,6 +212,18 @@ impl Layout {
     pub fn versions(&self) -> PathBuf {
         self.root.join("versions")
     }
+}
+
+/// Returns what stands behind the older format while a store is brought to this one.
+fn under_way() -> String {
+    format!(" to {STORE_FORMAT}")
+}
+
+/// Returns the name of a vector set: it follows from the model and from which entries the set is for.
+#[must_use]
+pub fn vector_set(model: ModelId) -> String {
+    let [name, _] = Hasher::new("vector set").part(&model.to_bytes()).part(ALL_ENTRIES).finish();
+    format!("{name:016x}")
 }
 
 /// Returns a function that wraps what the system said of `path`.
@@ -257,11 +302,23 @@ mod tests {
         layout.create().unwrap();
         fs::write(folder.path().join("FORMAT"), "tidemill store format 7\n").unwrap();
         let error = layout.create().unwrap_err().to_string();
-        assert!(error.contains("format 7") && error.contains("format 3"), "{error}");
+        assert!(error.contains("format 7") && error.contains("format 4"), "{error}");
         fs::write(folder.path().join("FORMAT"), "tidemill store format 2\n").unwrap();
         layout.create().unwrap();
         let error = layout.check().unwrap_err().to_string();
         assert!(error.contains("format 2") && error.contains("tidemill track"), "{error}");
+        fs::write(folder.path().join("FORMAT"), "tidemill store format 3\n").unwrap();
+        layout.begin_upgrade(3).unwrap();
+        layout.create().unwrap();
+        let error = layout.check().unwrap_err().to_string();
+        assert!(error.contains("format 3 to 4") && error.contains("tidemill track"), "{error}");
+        for odd in ["4 to 4", "3 to 5", "1", "", "3 to 4 "] {
+            fs::write(folder.path().join("FORMAT"), format!("tidemill store format {odd}\n")).unwrap();
+            let is_older = odd == "3 to 4 ";
+            assert_eq!(layout.older().ok(), is_older.then_some(Some(3)), "{odd:?}");
+        }
+        layout.put_format().unwrap();
+        layout.check().unwrap();
     }
 
     #[test]

@@ -21,7 +21,7 @@
 mod flush;
 
 use super::mapped::Mapped;
-use super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, unpack_list};
+use super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, TextPlace, places, unpack_list};
 use super::seen::head_key;
 use super::tables::{Opened, Tables};
 use super::texts::TextHashes;
@@ -83,11 +83,19 @@ pub struct Flush(u64);
 #[derive(Default)]
 struct Generation {
     cleaned: FxHashMap<DocumentId, Cleaned>,
+    /// Texts of chunks.
     texts: FxHashMap<TextHash, Arc<str>>,
+    wholes: FxHashMap<TextHash, Whole>,
     chunks: FxHashMap<ChunkingId, Arc<Chunked>>,
     embedded: FxHashMap<EmbedId, Embedded>,
     /// An estimate of what the maps hold, in bytes.
     bytes: usize,
+}
+
+/// A cleaned text, and where the texts of its chunks stand in it; they stand nowhere until it is cut.
+struct Whole {
+    text: Arc<str>,
+    places: Vec<TextPlace<TextHash>>,
 }
 
 impl Results {
@@ -258,6 +266,21 @@ impl StoreMemo {
             None => tables.texts.number(&*tables.read()?, hash),
             seen => Ok(seen),
         };
+        self.is_pending(hash) || self.or_fail(self.0.mapped.tables().and_then(is_stored)).is_some()
+    }
+
+    fn is_pending(&self, hash: TextHash) -> bool {
+        let results = self.read();
+        results.find(|generation| &generation.texts, &hash).is_some()
+            || results.find(|generation| &generation.wholes, &hash).is_some()
+    }
+
+    /// Returns whether a text is known as that of a chunk; a cleaned text may be composed of others.
+    fn knows_chunk_text(&self, hash: TextHash) -> bool {
+        let is_stored = |tables: Tables| match tables.seen.text(hash) {
+            None => Ok(tables.texts.is_of_chunk(&*tables.read()?, hash)?.then_some(())),
+            Some(_) => Ok(Some(())),
+        };
         self.read().find(|generation| &generation.texts, &hash).is_some()
             || self.or_fail(self.0.mapped.tables().and_then(is_stored)).is_some()
     }
@@ -268,9 +291,40 @@ impl StoreMemo {
         self.relieve();
     }
 
-    /// Adds texts that are not known yet.
+    /// Adds a cleaned text, if it is not known yet.
+    fn put_whole(&self, hash: TextHash, text: &str, keep: Keep) {
+        if !self.knows_text(hash) {
+            let mut results = self.write();
+            let generation = results.keep(keep);
+            generation.bytes += text.len() + 96;
+            generation.wholes.entry(hash).or_insert_with(|| Whole { text: text.into(), places: Vec::new() });
+        }
+    }
+
+    /// Takes note of where the texts of its chunks stand in a cleaned text, unless that is known, or the text is not stored.
+    fn put_places(&self, hash: TextHash, text: &str, places: Vec<TextPlace<TextHash>>) {
+        let is_to_be_written_again = {
+            let mut results = self.write();
+            if let Some(whole) = results.pending.wholes.get_mut(&hash) {
+                if whole.places.is_empty() {
+                    whole.places = places;
+                }
+                return;
+            }
+            results.flushing.as_ref().and_then(|flushing| flushing.wholes.get(&hash)).map(|it| it.places.is_empty())
+        };
+        let can_be_composed = |tables: Tables| tables.texts.can_be_composed(&*tables.read()?, hash).map(Some);
+        let stored = || self.or_fail(self.0.mapped.tables().and_then(can_be_composed));
+        if is_to_be_written_again.or_else(stored) == Some(true) {
+            let mut results = self.write();
+            results.pending.bytes += text.len() + 96;
+            results.pending.wholes.insert(hash, Whole { text: text.into(), places });
+        }
+    }
+
+    /// Adds texts of chunks that are not known yet.
     fn put_texts(&self, texts: impl Iterator<Item = (TextHash, Arc<str>)>, keep: Keep) {
-        let new: Vec<_> = texts.filter(|(hash, _)| !self.knows_text(*hash)).collect();
+        let new: Vec<_> = texts.filter(|(hash, _)| !self.knows_chunk_text(*hash)).collect();
         let mut results = self.write();
         let generation = results.keep(keep);
         for (hash, text) in new {
@@ -292,7 +346,7 @@ impl Memo for StoreMemo {
 
     fn put_cleaned(&self, id: DocumentId, cleaned: &Cleaned, text: Option<&str>, keep: Keep) {
         if let (Some(hash), Some(text)) = (cleaned.text(), text) {
-            self.put_texts(std::iter::once((hash, Arc::from(text))), keep);
+            self.put_whole(hash, text, keep);
         }
         if self.cleaned(id).is_none() {
             let mut results = self.write();
@@ -304,8 +358,12 @@ impl Memo for StoreMemo {
     }
 
     fn text(&self, hash: TextHash) -> Option<String> {
-        if let Some(text) = self.read().find(|generation| &generation.texts, &hash) {
-            return Some(text.as_ref().to_owned());
+        {
+            let results = self.read();
+            let whole = || results.find(|generation| &generation.wholes, &hash).map(|whole| &whole.text);
+            if let Some(text) = results.find(|generation| &generation.texts, &hash).or_else(whole) {
+                return Some(text.as_ref().to_owned());
+            }
         }
         let stored = |tables: Tables| tables.texts.text(&*tables.read()?, hash);
         self.or_fail(self.0.mapped.tables().and_then(stored))
@@ -316,8 +374,24 @@ impl Memo for StoreMemo {
         found.or_else(|| self.or_fail(self.0.stored_chunks(id, None)).map(Arc::new))
     }
 
-    fn put_chunks(&self, id: ChunkingId, chunked: Chunked, texts: Vec<(TextHash, String)>, keep: Keep) {
+    fn put_chunks(
+        &self,
+        id: ChunkingId,
+        of: Option<(TextHash, &str)>,
+        chunked: Chunked,
+        texts: Vec<(TextHash, String)>,
+        keep: Keep,
+    ) {
+        let of = of.zip(chunked.chunks()).filter(|(_, chunks)| keep == Keep::Durable && chunks.len() == texts.len());
+        let placed = of.map(|((hash, text), chunks)| {
+            let told = chunks.iter().zip(&texts);
+            (hash, text, places(text, told.map(|(chunk, (hash, text))| (*hash, text.as_str(), chunk.lines.first))))
+        });
         self.put_texts(texts.into_iter().map(|(hash, text)| (hash, Arc::from(text))), keep);
+        // Behind the texts that stand there.
+        if let Some((hash, text, places)) = placed.filter(|(_, _, places)| !places.is_empty()) {
+            self.put_places(hash, text, places);
+        }
         if self.chunks(id).is_none() {
             let mut results = self.write();
             let generation = results.keep(keep);
@@ -383,6 +457,9 @@ impl Generation {
     fn absorb(&mut self, other: Self) {
         self.cleaned.extend(other.cleaned);
         self.texts.extend(other.texts);
+        for (hash, whole) in other.wholes {
+            self.wholes.entry(hash).or_insert(whole);
+        }
         self.chunks.extend(other.chunks);
         self.embedded.extend(other.embedded);
         self.bytes += other.bytes;

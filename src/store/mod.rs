@@ -25,6 +25,7 @@ mod catalogue;
 mod codec;
 mod collected;
 mod columns;
+mod dictionaries;
 mod identities;
 mod identity;
 mod layout;
@@ -53,7 +54,7 @@ pub(crate) use codec::{decode, encode};
 pub use collected::LastCollection;
 pub use columns::{Columns, Judge};
 pub use identity::SourceRoots;
-pub use layout::{Layout, STORE_FORMAT, WriterLock, writer};
+pub use layout::{Layout, STORE_FORMAT, WriterLock, vector_set, writer};
 pub use lease::{Gate, Lease, leases};
 pub use looks::LookBook;
 pub use mapped::Mapping;
@@ -98,10 +99,12 @@ pub enum StoreError {
         found: String,
     },
     /// The store was written by a format that a writer makes into this build's.
-    #[error("cannot read the store at {}: it is format {}, this build reads format {STORE_FORMAT}; start `tidemill track` on it once, which brings it there", path.display(), layout::OLDER_FORMAT)]
+    #[error("cannot read the store at {}: it is format {found}, this build reads format {STORE_FORMAT}; start `tidemill track` on it once, which brings it there", path.display())]
     Older {
         /// Where it is.
         path: PathBuf,
+        /// What it says of itself.
+        found: String,
     },
     /// A store of an older format cannot be brought to this one while it is read.
     #[error("cannot bring the store at {} to format {STORE_FORMAT} while another process reads it; try again when that has ended", path.display())]
@@ -195,9 +198,12 @@ impl Database {
             columns::blocks::fill(&tables)?;
             gate
         };
-        // Every commit would go through the list of the pages that were given back.
-        if let Some(Err(error)) = gate.map(|gate| database.compact(&gate)) {
-            tracing::warn!("the database keeps its free pages until `tidemill snapshots gc`: {error}");
+        if let Some(gate) = gate {
+            // Every commit would go through the list of the pages that were given back.
+            if let Err(error) = database.compact(&gate) {
+                tracing::warn!("the database keeps its free pages until `tidemill snapshots gc`: {error}");
+            }
+            upgrade::finish(layout, gate)?;
         }
         Ok(database)
     }

@@ -5,15 +5,15 @@
 
 use dataflows::data::Entry;
 use serde::{Deserialize, Serialize};
-use snapshots::SourceId;
+use snapshots::{SourceId, Tokens};
 
 /// What the indexes hold under one ordinal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EntryRecord {
     /// The entry.
     pub entry: Entry,
-    /// Tokens in the fields `text` and `name`, exactly as the analyzer counted them.
-    pub tokens: [u32; 2],
+    /// Tokens by field, exactly as the analyzer counted them.
+    pub tokens: Tokens<u32>,
     /// Whether the model gave it a vector.
     pub has_vector: bool,
 }

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //!  kept documents ──► cleaned ──► texts ◄── chunk lists ◄── kept documents
+//!                        └──► texts that cleaned texts are composed of
 //!  kept entries ────► texts, vectors                     heads ◄── chunk lists, rows of entries
 //! ```
 //!
@@ -115,8 +116,9 @@ impl Portion {
 pub struct Superfluous {
     cleaned: Rows<Key, Key>,
     chunks: Rows<Key, Key>,
-    /// In the order of their numbers, in which they lie.
-    texts: Rows<(u32, Key), Key>,
+    /// In the order of their numbers, in which they lie; those that are stored as cleaned texts go first, since they may name
+    /// others.
+    texts: Rows<(bool, u32, Key), Key>,
     heads: Rows<u32, u32>,
     vectors: Rows<(u32, VectorKey), [u8; 32]>,
 }
@@ -179,14 +181,15 @@ impl Superfluous {
     ) -> Result<Option<Self>, StoreError> {
         let mut found = Self::default();
         let (mut heads, mut numbers, mut texts) = (Vec::new(), Vec::new(), needed.texts.clone());
+        let mut cleaned_texts = Vec::new();
         if let Some(cleaned) = &needed.cleaned {
             found.cleaned.keys = superfluous(tables, &tables.cleaned, cleaned.clone(), |bytes| {
-                numbers.extend(text_of(tables, bytes)?);
+                cleaned_texts.extend(text_of(tables, bytes)?);
                 Ok(go_on())
             })?;
         } else {
             tables.cleaned.each(&*tables.read()?, |_, bytes| {
-                numbers.extend(text_of(tables, bytes)?);
+                cleaned_texts.extend(text_of(tables, bytes)?);
                 Ok(go_on())
             })?;
         }
@@ -201,15 +204,20 @@ impl Superfluous {
             heads.extend(
                 tables.heads.values.last(&txn)?.and_then(|(key, _)| key.try_into().ok()).map(u32::from_be_bytes),
             );
+            numbers.extend(with_names(tables, &txn, cleaned_texts)?);
             texts.extend(hashes_of(tables, &txn, numbers)?);
         }
         let texts = sorted(texts);
-        tables.texts.numbers.each(&*tables.read()?, |hash, number| {
-            if texts.binary_search(&hash).is_err() {
-                found.texts.keys.push((number, hash));
-            }
-            Ok(())
-        })?;
+        {
+            let txn = tables.read()?;
+            tables.texts.numbers.each(&txn, |hash, number| {
+                if texts.binary_search(&hash).is_err() {
+                    let is_cleaned = tables.texts.cleaned.bytes(&txn, &number.to_be_bytes())?.is_some();
+                    found.texts.keys.push((is_cleaned, number, hash));
+                }
+                Ok(())
+            })?;
+        }
         found.texts.keys.sort_unstable();
         let heads = heads.into_iter().map(u32::to_be_bytes).collect();
         let heads = superfluous(tables, &tables.heads.values, heads, |_| Ok(go_on()))?;
@@ -229,13 +237,14 @@ impl Superfluous {
     ///
     /// What was put in since must be among it: a row that is new may name others that were found superfluous before.
     pub(super) fn keep(&mut self, tables: &Tables, needed: &Needed) -> Result<(), StoreError> {
-        let (mut heads, mut numbers) = (Vec::new(), Vec::new());
+        let (mut heads, mut cleaned_texts) = (Vec::new(), Vec::new());
         let txn = tables.read()?;
         for key in needed.cleaned.iter().flatten() {
             if let Some(bytes) = tables.cleaned.bytes(&txn, key)? {
-                numbers.extend(text_of(tables, bytes)?);
+                cleaned_texts.extend(text_of(tables, bytes)?);
             }
         }
+        let mut numbers = with_names(tables, &txn, cleaned_texts)?;
         for key in &needed.chunks {
             if let Some(bytes) = tables.chunks.bytes(&txn, key)? {
                 names_of(tables, bytes, &mut heads, &mut numbers)?;
@@ -272,7 +281,7 @@ impl Superfluous {
             } else if let Some(key) = self.chunks.next(|key| *key) {
                 tables.chunks.remove(txn, &key)?;
                 swept.chunks += 1;
-            } else if let Some((number, hash)) = self.texts.next(|(_, hash)| *hash) {
+            } else if let Some((_, number, hash)) = self.texts.next(|(_, _, hash)| *hash) {
                 tables.texts.remove(txn, TextHash::from_bytes(hash), number)?;
                 swept.texts += 1;
             } else if let Some(key) = self.heads.next(|key| *key) {
@@ -356,6 +365,15 @@ fn heads_of(tables: &Tables, txn: &RoTxn<'_>, rows: &RoaringBitmap, heads: &mut 
         heads.push(unpack_entry(row).ok_or_else(|| tables.entries.damaged(CodecError::not("an entry")))?.head);
     }
     Ok(())
+}
+
+/// Returns the numbers of cleaned texts, and of those that they are composed of.
+fn with_names(tables: &Tables, txn: &RoTxn<'_>, cleaned: Vec<u32>) -> Result<Vec<u32>, StoreError> {
+    let mut numbers = sorted(cleaned);
+    for at in 0..numbers.len() {
+        numbers.extend(tables.texts.names_in(txn, numbers[at])?);
+    }
+    Ok(numbers)
 }
 
 /// Returns the hashes of texts by their numbers.

@@ -6,6 +6,7 @@
 //! **Invariant:** a row is written once. Results and catalogue rows are never changed in place; what is written again is
 //! the same. What no kept version needs is removed, and comes back under the same key if it is ever made again.
 
+use super::dictionaries::Dictionaries;
 use super::identities::Identities;
 use super::layout::io;
 use super::numbering::Numbering;
@@ -40,6 +41,16 @@ pub(super) type Env = heed::Env<WithoutTls>;
 pub(super) type Rows = heed::Database<Bytes, Bytes>;
 /// A row where the database has it: its key and its bytes.
 type Row<'t> = (&'t [u8], &'t [u8]);
+/// Rows of a table in the order of keys.
+pub(super) struct RowsFrom<'t>(heed::RoRange<'t, Bytes, Bytes>);
+
+impl<'t> RowsFrom<'t> {
+    /// Returns the next row.
+    pub(super) fn next(&mut self) -> Result<Option<Row<'t>>, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "read a table", source };
+        self.0.next().transpose().map_err(failed)
+    }
+}
 
 /// One table, with its name for messages.
 #[derive(Clone, Copy)]
@@ -208,8 +219,10 @@ impl Opened {
             cleaned: open("cleaned")?,
             texts: Texts {
                 rows: open("text_rows")?,
+                cleaned: open("cleaned_texts")?,
                 hashes: open("text_hashes")?,
                 numbers: Identities { rows: open("text_numbers")? },
+                dictionaries: Dictionaries::new(open("dictionaries")?),
             },
             chunks: open("chunks")?,
             heads: Numbering { values: open("heads")?, names: open("head_names")? },
@@ -253,11 +266,16 @@ impl Opened {
 
     /// Returns a table of another format, if there is one.
     pub(super) fn other(&self, name: &str) -> Result<Option<Rows>, StoreError> {
-        let failed = |source| StoreError::Database { attempt: "open a table", source };
         let txn = self.write()?;
-        let rows = self.env.open_database(&txn, Some(name)).map_err(failed)?;
-        txn.commit().map_err(failed)?;
+        let rows = self.other_in(&txn, name)?;
+        txn.commit().map_err(|source| StoreError::Database { attempt: "open a table", source })?;
         Ok(rows)
+    }
+
+    /// As [`Self::other`], inside a transaction, to be used in that one only.
+    pub(super) fn other_in(&self, txn: &RwTxn<'_>, name: &str) -> Result<Option<Rows>, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "open a table", source };
+        self.env.open_database(txn, Some(name)).map_err(failed)
     }
 
     /// Makes a table of another format, or returns the one that is there.
@@ -288,15 +306,15 @@ impl Opened {
         self.env.path()
     }
 
-    /// Returns the bytes of the pages that each table takes.
-    pub(super) fn table_bytes(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
-        let failed = |source| StoreError::Database { attempt: "measure a table", source };
-        let txn = self.read()?;
-        let all = [
+    /// Returns every table that there is.
+    pub(super) fn all(&self) -> Vec<Table> {
+        let tables = [
             self.cleaned,
             self.texts.rows,
+            self.texts.cleaned,
             self.texts.hashes,
             self.texts.numbers.rows,
+            self.texts.dictionaries.rows,
             self.chunks,
             self.heads.values,
             self.heads.names,
@@ -315,14 +333,19 @@ impl Opened {
             self.receipts,
             self.marks,
         ];
-        all.into_iter()
-            .chain(self.columns)
-            .map(|table| {
-                let stat = table.rows.stat(&txn).map_err(failed)?;
-                let pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
-                Ok((table.name, (pages * stat.page_size as usize) as u64))
-            })
-            .collect()
+        tables.into_iter().chain(self.columns).collect()
+    }
+
+    /// Returns the bytes of the pages that each table takes.
+    pub(super) fn table_bytes(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "measure a table", source };
+        let txn = self.read()?;
+        let bytes = |table: Table| {
+            let stat = table.rows.stat(&txn).map_err(failed)?;
+            let pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
+            Ok((table.name, (pages * stat.page_size as usize) as u64))
+        };
+        self.all().into_iter().map(bytes).collect()
     }
 
     /// Makes the file as long as its pages are, so that no reader takes it for one that was cut.
@@ -372,6 +395,12 @@ fn lengthen(env: &Env) -> Result<(), StoreError> {
 }
 
 impl Table {
+    /// Returns its name.
+    #[cfg(test)]
+    pub(super) const fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Returns how many rows there are.
     pub(super) fn len(&self, txn: &RoTxn<'_>) -> Result<u64, StoreError> {
         self.rows.len(txn).map_err(|source| StoreError::Database { attempt: "count the rows of a table", source })
@@ -430,6 +459,12 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// Returns the rows from that of `first` on.
+    pub(super) fn rows_from<'t>(&self, txn: &'t RoTxn<'_>, first: &[u8]) -> Result<RowsFrom<'t>, StoreError> {
+        let failed = |source| StoreError::Database { attempt: "read a table", source };
+        self.rows.range(txn, &(Bound::Included(first), Bound::Unbounded)).map(RowsFrom).map_err(failed)
     }
 
     /// Returns the rows whose keys begin with `prefix`, decoded, in the order of keys.

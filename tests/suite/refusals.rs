@@ -107,7 +107,7 @@ fn a_store_of_another_format_is_refused_by_all_and_left_alone() {
     let known = std::fs::read_to_string(&format).unwrap();
     std::fs::write(&format, "tidemill store format 999\n").unwrap();
     for command in [&["search", "x"][..], &["status"], &["dump"], &["track", repository.name(), "--once"]] {
-        program.refuses(command, &["format 999", "format 3"]);
+        program.refuses(command, &["format 999", "format 4"]);
     }
     std::fs::write(&format, known).unwrap();
     assert_eq!(program.json(&["track", repository.name(), "--once", "--json"]).len(), 1, "nothing was lost");

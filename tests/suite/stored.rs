@@ -206,7 +206,7 @@ fn what_store_format_2_wrote_is_brought_to_this_one_by_the_next_tracker_and_hold
     unpack(&std::fs::read(fixture(2)).unwrap(), &program.store());
     track(&fresh, &repository);
     // Nobody who only reads changes it.
-    program.refuses(&["search", "wheel"], &["format 2", "format 3", "tidemill track"]);
+    program.refuses(&["search", "wheel"], &["format 2", "format 4", "tidemill track"]);
     program.refuses(&["snapshots", "verify"], &["format 2", "tidemill track"]);
     is_brought_here(&program, &fresh, &repository);
     is_as_it_was(&program, &fresh, &repository);
@@ -234,7 +234,7 @@ fn a_store_of_format_2_is_not_touched_while_somebody_reads_it() {
     let (repository, program) = (repository(), Program::new());
     unpack(&std::fs::read(fixture(2)).unwrap(), &program.store());
     let lease = Lease::take(&Layout::new(program.store())).unwrap();
-    program.refuses(&["track", repository.name(), "--once"], &["format 3", "another process reads it"]);
+    program.refuses(&["track", repository.name(), "--once"], &["format 4", "another process reads it"]);
     drop(lease);
     track(&program, &repository);
     assert_eq!(program.run(&["snapshots", "verify"]).status, Some(0));
@@ -242,7 +242,7 @@ fn a_store_of_format_2_is_not_touched_while_somebody_reads_it() {
 
 #[test]
 fn a_store_of_format_2_may_be_killed_or_find_the_disk_full_while_it_is_brought_to_this_one() {
-    may_be_disturbed(2, 40, &|store| std::fs::read_to_string(store.join("FORMAT")).unwrap().contains("format 3"));
+    may_be_disturbed(2, 40, &|store| std::fs::read_to_string(store.join("FORMAT")).unwrap().ends_with("format 4\n"));
 }
 
 #[test]

@@ -91,13 +91,14 @@ impl Task<(ChunkingId, TextHash, RuleId)> for ChunkTask {
                     (chunk, (hash, text))
                 })
                 .unzip();
-            self.memo.put_chunks(id, Chunked::new(chunks, cut.no_syntax), texts, Keep::Durable);
+            let chunked = Chunked::new(chunks, cut.no_syntax);
+            self.memo.put_chunks(id, Some((hash, &text)), chunked, texts, Keep::Durable);
         }
         faults
     }
 
     fn give_up(&self, &(id, _, _): &(ChunkingId, TextHash, RuleId), reason: String) {
-        self.memo.put_chunks(id, Chunked::Fault(reason), Vec::new(), Keep::WhileRunning);
+        self.memo.put_chunks(id, None, Chunked::Fault(reason), Vec::new(), Keep::WhileRunning);
     }
 
     fn batch(&self) -> usize {

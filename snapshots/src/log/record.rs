@@ -17,6 +17,8 @@
 //! gone      6 epoch view time                  as 3, and when it was seen
 //! recount   7 epoch count (tokens tokens)…     of every version so far; each the difference to what stood there, less that of
 //!                                              the version before
+//! version   8 as 1, with `fields tokens…` in place of `tokens tokens`
+//! recount   9 as 7, with `fields` behind count, and so many tokens for each version
 //! changes   entries in, entries out, document rows in, document rows out: each a set (see `codec`)
 //! ```
 //!
@@ -32,7 +34,8 @@ use crate::codec::{self, CodecError, Reader};
 use crate::digest::Digest;
 use crate::history::Staging;
 use crate::identity::{CommitId, Epoch, SourceId, VersionId, ViewId};
-use crate::version::{FIELDS, Move, NewVersion, Record, Statistics, Version};
+use crate::tokens::{LEAST_FIELDS, MOST_FIELDS, Tokens};
+use crate::version::{Move, NewVersion, Record, Statistics, Version};
 use roaring::RoaringBitmap;
 
 const VERSION: u8 = 1;
@@ -42,6 +45,8 @@ const DROPPED: u8 = 4;
 const VIEW_TIMED: u8 = 5;
 const VIEW_GONE_TIMED: u8 = 6;
 const RECOUNTED: u8 = 7;
+const VERSION_LISTED: u8 = 8;
+const RECOUNTED_LISTED: u8 = 9;
 
 const HAS_BASE: u8 = 1;
 const BASE_IS_PARENT: u8 = 2;
@@ -77,20 +82,45 @@ pub(crate) fn encode(record: &Record, staging: &Staging<'_>, out: &mut Vec<u8>) 
             codec::put_set(out, versions);
         }
         Record::Recounted { epoch, live_tokens } => {
-            out.push(RECOUNTED);
+            let known = |id| staging.version(id).map(|version| version.statistics.live_tokens).unwrap_or_default();
+            let mut last = Tokens::default();
+            let steps = (0..).map(VersionId::new).zip(live_tokens).map(|(id, tokens)| {
+                let moved = tokens.since(known(id));
+                moved.since(std::mem::replace(&mut last, moved))
+            });
+            let steps: Vec<Tokens> = steps.collect();
+            let fields = steps.iter().map(|step| step.as_list().len()).max().unwrap_or(LEAST_FIELDS);
+            out.push(if fields == LEAST_FIELDS { RECOUNTED } else { RECOUNTED_LISTED });
             codec::put(out, epochs_on(epoch));
             codec::put(out, live_tokens.len() as u64);
-            let mut last = [0_u64; FIELDS];
-            for (id, tokens) in (0..).map(VersionId::new).zip(live_tokens) {
-                let known = staging.version(id).map_or([0; FIELDS], |version| version.statistics.live_tokens);
-                for ((now, known), last) in tokens.iter().zip(known).zip(&mut last) {
-                    let moved = now.wrapping_sub(known);
-                    codec::put_signed(out, moved.wrapping_sub(*last) as i64);
-                    *last = moved;
-                }
+            if fields > LEAST_FIELDS {
+                codec::put(out, fields as u64);
             }
+            steps.iter().for_each(|step| put_tokens(step, fields, out));
         }
     }
+}
+
+/// Appends steps of tokens, for so many fields.
+fn put_tokens(step: &Tokens, fields: usize, out: &mut Vec<u8>) {
+    for tokens in &step.first::<MOST_FIELDS>()[..fields] {
+        codec::put_signed(out, *tokens as i64);
+    }
+}
+
+/// Reads how many fields a list has.
+fn decode_fields(reader: &mut Reader<'_>) -> Result<usize, CodecError> {
+    let fields = usize::try_from(reader.number()?).map_err(|_| CodecError::Number)?;
+    if (LEAST_FIELDS..=MOST_FIELDS).contains(&fields) { Ok(fields) } else { Err(CodecError::Number) }
+}
+
+/// Reads steps of tokens, for so many fields.
+fn decode_tokens(reader: &mut Reader<'_>, fields: usize) -> Result<Tokens, CodecError> {
+    let mut steps = [0; MOST_FIELDS];
+    for step in &mut steps[..fields] {
+        *step = reader.signed()? as u64;
+    }
+    Ok(steps.into())
 }
 
 fn encode_time(time: Option<i64>, staging: &Staging<'_>, out: &mut Vec<u8>) {
@@ -113,7 +143,10 @@ fn encode_version(new: &NewVersion, staging: &Staging<'_>, out: &mut Vec<u8>) {
     };
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
 
-    out.push(VERSION);
+    let tokens_before = reference.map(|at| at.statistics.live_tokens).unwrap_or_default();
+    let tokens = new.live_tokens.since(tokens_before);
+    let fields = tokens.as_list().len();
+    out.push(if fields == LEAST_FIELDS { VERSION } else { VERSION_LISTED });
     out.push(
         flag(new.base.is_some(), HAS_BASE)
             | flag(new.base_is_parent, BASE_IS_PARENT)
@@ -132,10 +165,10 @@ fn encode_version(new: &NewVersion, staging: &Staging<'_>, out: &mut Vec<u8>) {
         _ => {}
     }
     codec::put_signed(out, new.time.wrapping_sub(reference.map_or(0, |at| at.time)));
-    let tokens_before = reference.map_or([0; 2], |at| at.statistics.live_tokens);
-    for (now, before) in new.live_tokens.iter().zip(tokens_before) {
-        codec::put_signed(out, now.wrapping_sub(before) as i64);
+    if fields > LEAST_FIELDS {
+        codec::put(out, fields as u64);
     }
+    put_tokens(&tokens, fields, out);
     out.extend_from_slice(&new.digest.to_bytes());
     if !settings_follow {
         out.extend_from_slice(&new.fingerprint);
@@ -159,7 +192,7 @@ pub(crate) fn decode(reader: &mut Reader<'_>, staging: &mut Staging<'_>) -> Resu
         return Err(CodecError::Kind);
     }
     match reader.byte()? {
-        VERSION => decode_version(reader, staging),
+        kind @ (VERSION | VERSION_LISTED) => decode_version(reader, staging, kind == VERSION_LISTED),
         kind @ (VIEW | VIEW_TIMED) => {
             let epoch = decode_epoch(reader, staging)?;
             let view = ViewId::new(reader.number32()?);
@@ -192,24 +225,23 @@ pub(crate) fn decode(reader: &mut Reader<'_>, staging: &mut Staging<'_>) -> Resu
             versions.iter().for_each(|version| staging.push_dropped(epoch, VersionId::new(version)));
             Ok(())
         }
-        RECOUNTED => decode_recount(reader, staging),
+        kind @ (RECOUNTED | RECOUNTED_LISTED) => decode_recount(reader, staging, kind == RECOUNTED_LISTED),
         _ => Err(CodecError::Kind),
     }
 }
 
-fn decode_recount(reader: &mut Reader<'_>, staging: &mut Staging<'_>) -> Result<(), CodecError> {
+fn decode_recount(reader: &mut Reader<'_>, staging: &mut Staging<'_>, is_listed: bool) -> Result<(), CodecError> {
     let (epoch, count) = (decode_epoch(reader, staging)?, reader.number()?);
     if staging.is_begun() || count != staging.next_version() {
         return Err(CodecError::Kind);
     }
+    let fields = if is_listed { decode_fields(reader)? } else { LEAST_FIELDS };
     let mut live_tokens = Vec::new();
-    let mut last = [0_u64; FIELDS];
+    let mut moved = Tokens::default();
     while let Some(version) = u32::try_from(live_tokens.len()).ok().and_then(|id| staging.version(VersionId::new(id))) {
+        moved.add(decode_tokens(reader, fields)?);
         let mut tokens = version.statistics.live_tokens;
-        for (tokens, last) in tokens.iter_mut().zip(&mut last) {
-            *last = last.wrapping_add(reader.signed()? as u64);
-            *tokens = tokens.wrapping_add(*last);
-        }
+        tokens.add(moved);
         live_tokens.push(tokens);
     }
     staging.push_recount(epoch, live_tokens);
@@ -231,7 +263,7 @@ fn decode_back(reader: &mut Reader<'_>, staging: &Staging<'_>) -> Result<Version
     Ok(VersionId::new(u32::try_from(at).map_err(|_| CodecError::Reference)?))
 }
 
-fn decode_version(reader: &mut Reader<'_>, staging: &mut Staging<'_>) -> Result<(), CodecError> {
+fn decode_version(reader: &mut Reader<'_>, staging: &mut Staging<'_>, is_listed: bool) -> Result<(), CodecError> {
     // The kind has been read; it counts as one of the record's bytes.
     let before = reader.rest().len() + 1;
     let id = VersionId::new(u32::try_from(staging.next_version()).map_err(|_| CodecError::Number)?);
@@ -255,10 +287,9 @@ fn decode_version(reader: &mut Reader<'_>, staging: &mut Staging<'_>) -> Result<
     };
     let reference = reference(staging, base);
     let time = reader.signed()?.wrapping_add(reference.map_or(0, |at| at.time));
-    let mut live_tokens = reference.map_or([0; 2], |at| at.statistics.live_tokens);
-    for tokens in &mut live_tokens {
-        *tokens = tokens.wrapping_add(reader.signed()? as u64);
-    }
+    let fields = if is_listed { decode_fields(reader)? } else { LEAST_FIELDS };
+    let mut live_tokens = reference.map(|at| at.statistics.live_tokens).unwrap_or_default();
+    live_tokens.add(decode_tokens(reader, fields)?);
     let digest = Digest::from_bytes(reader.array()?);
     let (fingerprint, model) = if flags & SETTINGS_SPELLED != 0 {
         (reader.array()?, reader.array()?)

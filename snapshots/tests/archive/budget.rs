@@ -72,7 +72,7 @@ fn write(history: &History) -> (f64, std::time::Duration) {
             base: number.checked_sub(1).map(VersionId::new),
             base_is_parent: true,
             time: 1_764_000_000 + i64::from(number) * 3600 + i64::from(numbers.below(3600)),
-            live_tokens: [u64::from(number) * 137 + u64::from(numbers.below(9000)), u64::from(number) * 7],
+            live_tokens: [u64::from(number) * 137 + u64::from(numbers.below(9000)), u64::from(number) * 7].into(),
             digest: Digest::of([&[number as u8; 16]]),
             fingerprint: [1; 16],
             model: [2; 16],

@@ -1,6 +1,6 @@
 //! Promise: an archive that a release wrote keeps opening; one of another format is refused by name.
 
-use crate::model::{Link, Model, identity, other_tokens, tokens};
+use crate::model::{Link, Model, identity, other_tokens, tokens, tokens_of_three_fields};
 use snapshots::*;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,10 +62,18 @@ fn drop_some(folder: &Path, mut model: Model) -> Model {
 
 /// Writes the same, counts its tokens as another analyzer does, and goes on from there.
 fn write_and_recount(folder: &Path) -> Model {
-    let mut model = write_timed(folder);
+    recount_and_go_on(folder, write_timed(folder), other_tokens)
+}
+
+/// Writes the same, counts its tokens as an analyzer does that knows a third field, and goes on from there.
+fn write_with_three_fields(folder: &Path) -> Model {
+    recount_and_go_on(folder, write_and_recount(folder), tokens_of_three_fields)
+}
+
+fn recount_and_go_on(folder: &Path, mut model: Model, tokens_of: fn(Ordinal) -> Option<Tokens<u32>>) -> Model {
     let mut archive = Archive::create_or_open_writer(folder).expect("the archive opens again");
-    model.recount();
-    assert!(archive.recount(&other_tokens).expect("the recount may follow"));
+    model.recount(tokens_of);
+    assert!(archive.recount(&tokens_of).expect("the recount may follow"));
     let newest = archive.next_version();
     let version = model.version(Some(VersionId::new(3)), Link::Parent, 5, &[3], &[7]);
     let view = model.view(ViewId::new(0), Some(newest));
@@ -77,7 +85,7 @@ fn write_and_recount(folder: &Path) -> Model {
 #[ignore = "writes the fixture anew; run it only when a new format gets its own folder"]
 fn write_fixture() {
     fs::remove_dir_all(fixture(FORMAT)).ok();
-    write_and_recount(&fixture(FORMAT));
+    write_with_three_fields(&fixture(FORMAT));
     fs::remove_file(fixture(FORMAT).join("versions.lock")).expect("the lock is there");
 }
 
@@ -110,6 +118,37 @@ fn what_format_4_wrote_keeps_opening_and_is_still_what_we_write() {
 }
 
 #[test]
+fn what_format_5_wrote_keeps_opening_and_is_still_what_we_write() {
+    check(5, write_with_three_fields, &tokens_of_three_fields);
+}
+
+#[test]
+fn a_log_rises_to_format_5_with_its_first_tokens_in_a_third_field() {
+    let folder = tempfile::tempdir().expect("a folder of its own");
+    let mut model = write(folder.path());
+    let format = || fs::read(folder.path().join("versions.log")).expect("the log is there")[8];
+    let mut writer = Archive::create_or_open_writer(folder.path()).expect("a log of format 1 opens");
+    let mut version = model.version(Some(VersionId::new(5)), Link::Parent, 1, &[], &[]);
+    assert_eq!(format(), 1);
+    version.live_tokens.add([0, 0, 4]);
+    let stated = version.live_tokens;
+    writer.append(&[Record::Version(version)]).expect("the version may follow");
+    assert_eq!(format(), 5);
+    for archive in [&writer, &Archive::open_reader(folder.path()).expect("format 5 opens")] {
+        let read = archive.versions().last().expect("it was just written").statistics.live_tokens;
+        assert_eq!(read.first::<3>(), stated.first::<3>());
+    }
+    // One that leans on it and has no tokens there any more.
+    let next = model.version(Some(VersionId::new(6)), Link::Parent, 0, &[], &[]);
+    writer.append(&[Record::Version(next.clone())]).expect("the version may follow");
+    for archive in [&writer, &Archive::open_reader(folder.path()).expect("format 5 opens")] {
+        let read = archive.versions().last().expect("it was just written").statistics.live_tokens;
+        assert_eq!(read, next.live_tokens);
+        assert_eq!(read.first::<3>()[2], 0);
+    }
+}
+
+#[test]
 fn tokens_are_counted_again_in_one_group_and_nothing_else_of_a_version_changes() {
     let folder = tempfile::tempdir().expect("a folder of its own");
     let mut model = write_and_drop(folder.path());
@@ -121,7 +160,7 @@ fn tokens_are_counted_again_in_one_group_and_nothing_else_of_a_version_changes()
     assert_eq!(writer.log_bytes(), bytes);
     assert!(writer.recount(&other_tokens).expect("every entry is known"));
     assert!(!writer.recount(&other_tokens).expect("every entry is known"), "once is enough");
-    model.recount();
+    model.recount(other_tokens);
     beside.refresh().expect("an open reader reads on");
     for archive in [&beside, &writer, &Archive::open_reader(folder.path()).expect("format 4 opens")] {
         model.check(archive);
@@ -129,7 +168,7 @@ fn tokens_are_counted_again_in_one_group_and_nothing_else_of_a_version_changes()
     }
     let version = model.version(Some(VersionId::new(3)), Link::Parent, 1, &[], &[]);
     let (epoch, version) = (version.epoch, Record::Version(version));
-    let recount = |versions: usize| Record::Recounted { epoch, live_tokens: vec![[1; FIELDS]; versions] };
+    let recount = |versions: usize| Record::Recounted { epoch, live_tokens: vec![[1, 1].into(); versions] };
     let known = writer.versions().len();
     let groups = [vec![recount(known), version.clone()], vec![version.clone(), recount(known + 1)], vec![recount(1)]];
     for group in groups {
@@ -193,8 +232,8 @@ fn a_log_rises_to_format_2_with_its_first_drop_and_readers_of_format_1_go_on() {
 #[test]
 fn another_format_is_refused_by_name_with_the_next_step() {
     for (format, message) in [
-        (5u32, "cannot open LOG: the log is format 5, this build reads format 4; install a newer release"),
-        (0, "cannot open LOG: the log is format 0, this build reads format 4; build the store again with this release"),
+        (6u32, "cannot open LOG: the log is format 6, this build reads format 5; install a newer release"),
+        (0, "cannot open LOG: the log is format 0, this build reads format 5; build the store again with this release"),
     ] {
         let folder = tempfile::tempdir().expect("a folder of its own");
         let log = folder.path().join("versions.log");

@@ -31,7 +31,7 @@ pub(crate) struct Model {
 }
 
 /// The tokens of an entry, field by field.
-type Counts = fn(Ordinal) -> Option<[u32; FIELDS]>;
+type Counts = fn(Ordinal) -> Option<Tokens<u32>>;
 
 /// How a version relates to its base.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,20 +54,25 @@ pub(crate) fn identity(ordinal: Ordinal) -> Option<[u8; 16]> {
 }
 
 /// The token counts that entry `ordinal` has in these tests.
-pub(crate) fn tokens(ordinal: Ordinal) -> Option<[u32; FIELDS]> {
-    Some([ordinal.get() % 97 + 1, ordinal.get() % 5])
+pub(crate) fn tokens(ordinal: Ordinal) -> Option<Tokens<u32>> {
+    Some([ordinal.get() % 97 + 1, ordinal.get() % 5].into())
 }
 
 /// The token counts that another analyzer gives entry `ordinal`.
-pub(crate) fn other_tokens(ordinal: Ordinal) -> Option<[u32; FIELDS]> {
-    Some([ordinal.get() % 89 + 3, ordinal.get() % 7])
+pub(crate) fn other_tokens(ordinal: Ordinal) -> Option<Tokens<u32>> {
+    Some([ordinal.get() % 89 + 3, ordinal.get() % 7].into())
+}
+
+/// The token counts that an analyzer gives entry `ordinal` that knows a third field.
+pub(crate) fn tokens_of_three_fields(ordinal: Ordinal) -> Option<Tokens<u32>> {
+    Some([ordinal.get() % 89 + 3, ordinal.get() % 7, ordinal.get() % 3].into())
 }
 
 /// Returns the tokens of entries together.
-fn sum(entries: &BTreeSet<u32>, tokens_of: Counts) -> [u64; FIELDS] {
-    let mut sums = [0; FIELDS];
+fn sum(entries: &BTreeSet<u32>, tokens_of: Counts) -> Tokens {
+    let mut sums = Tokens::default();
     for counts in entries.iter().filter_map(|&ordinal| tokens_of(Ordinal::new(ordinal))) {
-        sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += u64::from(count));
+        sums.add(counts);
     }
     sums
 }
@@ -142,11 +147,11 @@ impl Model {
     }
 
     /// Counts the tokens of kept versions, and of those that come, as another analyzer does.
-    pub(crate) fn recount(&mut self) {
-        self.tokens_of = Some(other_tokens);
+    pub(crate) fn recount(&mut self, tokens_of: Counts) {
+        self.tokens_of = Some(tokens_of);
         for (id, version) in (0..).map(VersionId::new).zip(&mut self.versions) {
             if !self.dropped.contains(&id) {
-                version.stated.live_tokens = sum(&version.entries, other_tokens);
+                version.stated.live_tokens = sum(&version.entries, tokens_of);
             }
         }
     }

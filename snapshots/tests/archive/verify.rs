@@ -40,7 +40,7 @@ fn a_wrong_record_is_named_where_it_begins_and_where_it_ends() {
     let folder = tempfile::tempdir().expect("a folder of its own");
     let archive = six_versions(folder.path(), |version| {
         version.digest.add(&[1; 16]);
-        version.live_tokens[1] += 1;
+        version.live_tokens.add([0, 1]);
     });
     // The version after goes wrong the other way, since its own digest and tokens are right.
     let named: Vec<(u32, bool)> = archive

@@ -25,7 +25,7 @@ use crate::index::vector::VectorWriter;
 use crate::store::{Catalogue, Database, Layout, StoreMemo};
 use dataflows::memo::{Embedded, Memo};
 use roaring::RoaringBitmap;
-use snapshots::{Archive, Bitmaps, Ordinal};
+use snapshots::{Archive, Bitmaps, Ordinal, Tokens};
 use std::fs;
 use std::path::Path;
 
@@ -132,7 +132,7 @@ pub(super) fn add_words(
             memo.check()?;
             return Err(ApplyError::ResultGone { what: "text", path: record.entry.path });
         };
-        if lexical.add(ordinal, &text, &card.searched_name())? != record.tokens {
+        if Tokens::from(lexical.add(ordinal, &text, &card.searched_name())?) != record.tokens {
             return Err(ApplyError::ResultGone { what: "text as it was", path: record.entry.path });
         }
     }

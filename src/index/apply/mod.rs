@@ -42,7 +42,7 @@ use part::Parts;
 use plan::Draft;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
-use snapshots::{Archive, Bitmaps, Ordinal, OrdinalCounter, SourceId, VersionId, ViewId};
+use snapshots::{Archive, Bitmaps, Ordinal, OrdinalCounter, SourceId, Tokens, VersionId, ViewId};
 use std::time::Instant;
 
 /// Entries that one transaction of the catalogue takes at the most.
@@ -101,7 +101,7 @@ struct Batch {
     rows: FxHashMap<Ordinal, Document>,
     vectors: Vec<(Ordinal, Vector)>,
     /// Identity and tokens of every entry that the batch touched.
-    touched: FxHashMap<Ordinal, (EntryId, [u32; 2])>,
+    touched: FxHashMap<Ordinal, (EntryId, Tokens<u32>)>,
 }
 
 impl IndexWriter {
@@ -367,7 +367,7 @@ impl IndexWriter {
         if !has_vector {
             self.without_vector.insert(ordinal.get());
         }
-        batch.entries.push((ordinal, EntryRecord { entry: entry.clone(), tokens: [0; 2], has_vector }));
+        batch.entries.push((ordinal, EntryRecord { entry: entry.clone(), tokens: Tokens::default(), has_vector }));
         Ok(ordinal)
     }
 
@@ -384,7 +384,7 @@ impl IndexWriter {
             let (Some(text), Some(card)) = (self.memo.text(entry.text), self.memo.card(entry.card)) else {
                 return Err(ApplyError::Unexpected("an entry's text or card is missing from the store"));
             };
-            record.tokens = self.lexical.add(*ordinal, &text, &card.searched_name())?;
+            record.tokens = self.lexical.add(*ordinal, &text, &card.searched_name())?.into();
             batch.touched.insert(*ordinal, (entry.id(), record.tokens));
         }
         Ok(self.lexical.commit(self.next_entry.used())?)

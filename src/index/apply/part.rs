@@ -18,7 +18,7 @@ use dataflows::data::View;
 use dataflows::run::EpochDone;
 use dataflows::work::Work;
 use roaring::RoaringBitmap;
-use snapshots::Digest;
+use snapshots::{Digest, Tokens};
 use std::time::{Duration, Instant};
 
 /// What the parts of one step have brought so far.
@@ -28,7 +28,7 @@ pub(super) struct Parts {
     /// them up again.
     pub(super) entries: RoaringBitmap,
     /// Their tokens.
-    pub(super) tokens: [u64; 2],
+    pub(super) tokens: Tokens,
     /// Their digest.
     pub(super) digest: Digest,
     /// What the stages did.
@@ -58,7 +58,7 @@ impl IndexWriter {
         let parts = self.parts.entry(head).or_default();
         for (ordinal, (id, tokens)) in &batch.touched {
             parts.entries.insert(ordinal.get());
-            parts.tokens = [parts.tokens[0] + u64::from(tokens[0]), parts.tokens[1] + u64::from(tokens[1])];
+            parts.tokens.add(*tokens);
             parts.digest.add(&id.to_bytes());
         }
         parts.work.add(done.work);

@@ -15,7 +15,7 @@ use dataflows::work::Work;
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use snapshots::{
-    Bitmaps, Changes, CommitId, Delta, Digest, Epoch, NewVersion, Ordinal, Record, SourceId, VersionId, ViewId,
+    Bitmaps, Changes, CommitId, Delta, Digest, Epoch, NewVersion, Ordinal, Record, SourceId, Tokens, VersionId, ViewId,
 };
 use std::time::{Duration, Instant};
 
@@ -54,7 +54,7 @@ struct Step<'a> {
 /// What is known of a version of this batch before it is in the log.
 struct Staged {
     alive: Bitmaps,
-    tokens: [u64; 2],
+    tokens: Tokens,
     digest: Digest,
 }
 
@@ -183,7 +183,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns tokens and digest of a version that is known already.
-    fn totals(&self, version: VersionId) -> Result<([u64; 2], Digest), ApplyError> {
+    fn totals(&self, version: VersionId) -> Result<(Tokens, Digest), ApplyError> {
         if let Some(staged) = self.staged.get(&version) {
             return Ok((staged.tokens, staged.digest));
         }
@@ -216,17 +216,17 @@ impl<'a> Planner<'a> {
         if let Some(parts) = step.parts {
             // The entries that are summed already; those of them that did not live to the end are taken back again.
             digest.add_all(parts.digest);
-            tokens = [tokens[0] + parts.tokens[0], tokens[1] + parts.tokens[1]];
+            tokens.add(parts.tokens);
             went |= &parts.entries - &came;
             came -= &parts.entries;
         }
         self.each(&came, |id, counts| {
             digest.add(&id.to_bytes());
-            tokens = [tokens[0] + u64::from(counts[0]), tokens[1] + u64::from(counts[1])];
+            tokens.add(counts);
         })?;
         self.each(&went, |id, counts| {
             digest.remove(&id.to_bytes());
-            tokens = [tokens[0] - u64::from(counts[0]), tokens[1] - u64::from(counts[1])];
+            tokens.remove(counts);
         })?;
         let version = VersionId::new(self.next_version);
         self.next_version += 1;
@@ -253,7 +253,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Calls `look` with identity and tokens of each ordinal: from this batch, else from the catalogue.
-    fn each(&self, ordinals: &RoaringBitmap, mut look: impl FnMut(EntryId, [u32; 2])) -> Result<(), ApplyError> {
+    fn each(&self, ordinals: &RoaringBitmap, mut look: impl FnMut(EntryId, Tokens<u32>)) -> Result<(), ApplyError> {
         let mut stored = RoaringBitmap::new();
         for ordinal in ordinals {
             match self.batch.touched.get(&Ordinal::new(ordinal)) {

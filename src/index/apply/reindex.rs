@@ -15,13 +15,13 @@
 
 use super::ApplyError;
 use super::heal::{put_in_place, remove};
-use crate::index::lexical::{LexicalWriter, TEXT_FIELDS, WriterOptions};
+use crate::index::lexical::{LexicalWriter, WriterOptions};
 use crate::store::{Database, Gate, Layout, StoreError, StoreMemo};
 use dataflows::data::TextHash;
 use dataflows::memo::Memo;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
-use snapshots::{Archive, Ordinal};
+use snapshots::{Archive, Ordinal, Tokens};
 use std::path::Path;
 
 /// Rows that one transaction writes at the most.
@@ -38,9 +38,9 @@ pub(super) enum Reason {
 /// What counting all stored entries again came to.
 #[derive(Default)]
 struct Counted {
-    tokens: FxHashMap<u32, [u32; TEXT_FIELDS]>,
+    tokens: FxHashMap<u32, Tokens<u32>>,
     /// Those whose rows say otherwise.
-    changed: Vec<(Ordinal, [u32; TEXT_FIELDS])>,
+    changed: Vec<(Ordinal, Tokens<u32>)>,
     /// Those whose text is gone.
     lost: Vec<Ordinal>,
 }
@@ -119,7 +119,7 @@ fn make(
             counted.lost.push(ordinal);
             continue;
         };
-        let tokens = writer.add(ordinal, &text, &card.searched_name())?;
+        let tokens = Tokens::from(writer.add(ordinal, &text, &card.searched_name())?);
         counted.tokens.insert(ordinal.get(), tokens);
         if tokens != record.tokens {
             counted.changed.push((ordinal, tokens));

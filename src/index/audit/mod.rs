@@ -236,7 +236,7 @@ impl Audit {
     /// Checks the lexical index: its files, one document for each entry, and each of the entry's length.
     /// Returns the entries that it holds.
     fn lexical(&mut self, layout: &Layout, reached: &Bitmaps, rows: &Rows) -> RoaringBitmap {
-        let lengths = |ordinal: Ordinal| rows.entry(ordinal).map(|row| row.tokens);
+        let lengths = |ordinal: Ordinal| rows.entry(ordinal).map(|row| row.tokens.first());
         let check = match lexical::check(&layout.lexical(), Some(&lengths)) {
             Ok(check) => check,
             Err(error) => {

@@ -12,7 +12,7 @@ use dataflows::data::{CardHash, Document, DocumentPath, EntryId, ModelId, Outcom
 use dataflows::memo::{Chunked, Memo};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
-use snapshots::{Archive, Bitmaps, Changes, Ordinal};
+use snapshots::{Archive, Bitmaps, Changes, Ordinal, Tokens};
 
 /// What is kept of an entry's row.
 #[derive(Clone, Copy)]
@@ -20,7 +20,7 @@ pub(super) struct Row {
     pub(super) id: EntryId,
     pub(super) card: CardHash,
     pub(super) text: TextHash,
-    pub(super) tokens: [u32; 2],
+    pub(super) tokens: Tokens<u32>,
     has_vector: bool,
 }
 
@@ -116,7 +116,7 @@ impl Rows {
         };
         if TextHash::of(&content) != text {
             tally.add("results", "texts are not what their names say", ordinal);
-        } else if lexical::count_tokens(&content, &named.searched_name()) != record.tokens {
+        } else if Tokens::from(lexical::count_tokens(&content, &named.searched_name())) != record.tokens {
             tally.add("catalogue", "token counts are not those of the text and name", ordinal);
         }
     }

@@ -59,7 +59,7 @@ pub struct Manifest {
     pub entries: u64,
     /// How many rows of documents there are.
     pub documents: u64,
-    pub(super) tokens: [u64; 2],
+    pub(super) tokens: Vec<u64>,
     pub(super) files: BTreeMap<String, FileSum>,
 }
 

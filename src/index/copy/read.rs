@@ -19,7 +19,7 @@ use dataflows::embed::Vector;
 use dataflows::memo::{Chunked, Embedded, Keep, Memo};
 use half::f16;
 use rustc_hash::{FxHashMap, FxHashSet};
-use snapshots::Digest;
+use snapshots::{Digest, Tokens};
 use std::path::{Path, PathBuf};
 
 /// A copy of a snapshot, all of it checked.
@@ -87,7 +87,7 @@ impl SnapshotCopy {
         })?;
         self.cleaned.iter().for_each(|(id, cleaned)| memo.put_cleaned(*id, cleaned, None, Keep::Durable));
         for (id, chunked) in &self.chunks {
-            memo.put_chunks(*id, chunked.clone(), Vec::new(), Keep::Durable);
+            memo.put_chunks(*id, None, chunked.clone(), Vec::new(), Keep::Durable);
         }
         self.cards.iter().for_each(|(hash, card)| memo.put_card(*hash, card));
         self.for_each_vector(|id, embedded| memo.put_embedded(vec![(id, embedded)], Keep::Durable))?;
@@ -186,7 +186,7 @@ impl SnapshotCopy {
             tokens[0] += u64::from(*count);
             tokens[1] += u64::from(names.get(&entry.card).copied().unwrap_or_default());
         }
-        if tokens == self.manifest.tokens {
+        if Tokens::from_list(&self.manifest.tokens) == Some(tokens.into()) {
             Ok(())
         } else {
             let reason = format!("it names {:?} tokens, and its texts have {tokens:?}", self.manifest.tokens);

@@ -86,7 +86,7 @@ pub fn export(
         dimensions,
         entries: known.statistics.live_entries,
         documents: known.statistics.live_documents,
-        tokens: known.statistics.live_tokens,
+        tokens: known.statistics.live_tokens.as_list().to_vec(),
         files,
     };
     manifest.write(&partial)?;

@@ -39,7 +39,7 @@ pub fn check(
     shape: Shape,
     look: &mut dyn FnMut(Ordinal, &[f16]),
 ) -> Result<VectorCheck, VectorError> {
-    check_folder(&folder::for_reading(vectors, shape)?, shape, look)
+    check_folder(&folder::find(vectors, shape)?, shape, look)
 }
 
 /// Checks every file in the folder of a set.

@@ -1,63 +1,30 @@
-//! The folders of vector sets: which one is whose, and files that an earlier build left beside them.
+//! The folders of vector sets: which one is whose.
 //!
 //! In: the folder of all vectors, and the shape of a set. Out: the folder of that set.
 //!
 //! **Invariant:** a folder's name follows from the model and from which entries the set is for, so files of two sets never meet. A
 //! store whose only files are those of another set is refused: what it answers must not depend on which model happens to ask.
-//!
-//! ```text
-//! vectors/SET/…     the files of a set (`files.rs`); SET: 16 hexadecimal digits
-//! vectors/*.tmv     of an earlier build, which knew one set: moved by the next writer, name by name
-//! ```
 
 use super::format::{HEAD, Shape, model_in};
 use super::{VectorError, files};
-use dataflows::data::Hasher;
+use crate::store::vector_set;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// Which entries a set is for: so far each is for all of them.
-const SCOPE: &[u8] = b"all";
-
 /// Returns the folder of a set.
 pub(super) fn of_set(vectors: &Path, shape: Shape) -> PathBuf {
-    let [name, _] = Hasher::new("vector set").part(&shape.model.to_bytes()).part(SCOPE).finish();
-    vectors.join(format!("{name:016x}"))
+    vectors.join(vector_set(shape.model))
 }
 
-/// Returns the folder of a set for reading.
+/// Returns the folder of a set, which may not be there yet.
 ///
 /// # Errors
 /// When the folder holds files of other sets alone, or the file system refuses.
-pub(super) fn for_reading(vectors: &Path, shape: Shape) -> Result<PathBuf, VectorError> {
+pub(super) fn find(vectors: &Path, shape: Shape) -> Result<PathBuf, VectorError> {
     let folder = of_set(vectors, shape);
     if !folder.is_dir() {
         refuse_others(vectors, shape)?;
-    }
-    Ok(folder)
-}
-
-/// Returns the folder of a set for writing, and makes it with the mode of the one around it. Takes over what an earlier build left.
-///
-/// # Errors
-/// As [`for_reading`].
-pub(super) fn for_writing(vectors: &Path, shape: Shape) -> Result<PathBuf, VectorError> {
-    let folder = of_set(vectors, shape);
-    let old = names(vectors, |name| name.contains(files::SUFFIX))?;
-    refuse(vectors, &old, shape)?;
-    if !folder.is_dir() {
-        refuse_others(vectors, shape)?;
-        make(&folder)?;
-    }
-    // A process that is killed leaves some here, which the next writer moves.
-    for name in &old {
-        let (from, to) = (vectors.join(name), folder.join(name));
-        fs::rename(&from, &to).map_err(VectorError::io("move", &from))?;
-    }
-    if !old.is_empty() {
-        files::sync_directory(&folder)?;
-        files::sync_directory(vectors)?;
     }
     Ok(folder)
 }

@@ -58,7 +58,7 @@ impl VectorReader {
     /// # Errors
     /// When the file system refuses, a file is damaged or of another format, or there are files of other models alone.
     pub fn open(vectors: &Path, shape: Shape) -> Result<Self, VectorError> {
-        Self::open_with(&folder::for_reading(vectors, shape)?, shape, Backend::of_this_machine())
+        Self::open_with(&folder::find(vectors, shape)?, shape, Backend::of_this_machine())
     }
 
     pub(super) fn open_with(directory: &Path, shape: Shape, backend: Backend) -> Result<Self, VectorError> {

@@ -70,7 +70,7 @@ impl VectorWriter {
     /// # Errors
     /// When the file system refuses, the files are of another format, or there are files of other models alone.
     pub fn open(vectors: &Path, shape: Shape) -> Result<Self, VectorError> {
-        let directory = &folder::for_writing(vectors, shape)?;
+        let directory = &folder::find(vectors, shape)?;
         Self::open_with(directory, shape, Backend::of_this_machine(), SEAL_ROWS)
     }
 

@@ -45,7 +45,7 @@ fn record(path_of: u8, card_of: u8, text: u8, occurrence: u32) -> (EntryRecord, 
     let text = TextHash::of(&text.to_string());
     let entry = Entry { path: path(path_of), card: card.hash(), text, occurrence };
     let tokens = [occurrence.wrapping_mul(3), u32::from(card_of)];
-    (EntryRecord { entry, tokens, has_vector: occurrence.is_multiple_of(2) }, card)
+    (EntryRecord { entry, tokens: tokens.into(), has_vector: occurrence.is_multiple_of(2) }, card)
 }
 
 proptest! {

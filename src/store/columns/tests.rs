@@ -23,7 +23,7 @@ fn write(tables: &Tables, entries: &BTreeMap<u32, Numbers>, with_columns: bool) 
             place: *place,
             text: 1,
             occurrence: 0,
-            tokens: [1, 1],
+            tokens: [1, 1].into(),
             has_vector: true,
         };
         tables.entries.put_bytes(&mut txn, &ordinal.to_be_bytes(), &pack_entry(&row)).unwrap();

@@ -5,12 +5,12 @@
 //! **Invariant:** what a row names is stored by the same transaction or was before: a list, or a cleaned text, whose text
 //! nobody told stops the flush.
 
-use super::super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, pack_list};
+use super::super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, TextPlace, pack_list};
 use super::super::seen::head_key;
 use super::super::tables::Tables;
 use super::super::vectors::{VectorKey, vector_key};
 use super::super::{StoreError, codec};
-use super::{Generation, Shared};
+use super::{Generation, Shared, Whole};
 use dataflows::data::{ChunkingId, Cleaned, DocumentId, EmbedId, TextHash};
 use dataflows::memo::{Chunked, Embedded};
 use half::f16;
@@ -18,11 +18,15 @@ use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry as MapEntry;
 use std::sync::Arc;
 
-/// The numbers of texts, and those of them that are new: they are to be stored under the numbers from `first` on.
+/// The numbers of texts, and what is to be stored under some of them, in order.
 struct Named<'g> {
     numbers: FxHashMap<TextHash, u32>,
+    /// The number from which on the new ones have theirs.
     first: u32,
-    new: Vec<&'g str>,
+    /// Texts of chunks.
+    chunks: Vec<(u32, &'g str)>,
+    /// Cleaned texts.
+    wholes: Vec<(u32, &'g Whole)>,
 }
 
 impl Shared {
@@ -38,8 +42,8 @@ impl Shared {
     ) -> Result<(), StoreError> {
         tables.seen.begin();
         let lists = sorted(&generation.chunks, ChunkingId::to_bytes);
-        let Named { numbers: texts, first: first_text, new: new_texts } =
-            name_texts(tables, &lists, &generation.texts, txn)?;
+        let Named { numbers: texts, first: first_text, chunks: chunk_texts, wholes } =
+            name_texts(tables, &lists, generation, txn)?;
         let vectors = tables.vectors.unknown(txn, generation.embedded.iter().filter_map(|row| self.vector(row)))?;
         let first_vector = tables.vectors.name(txn, vectors.iter().map(|(key, _)| key))?;
         for (id, cleaned) in sorted(&generation.cleaned, DocumentId::to_bytes) {
@@ -79,7 +83,7 @@ impl Shared {
             };
             tables.chunks.put_bytes(txn, &id.to_bytes(), &pack_list(&list))?;
         }
-        tables.texts.put(txn, first_text, new_texts.into_iter())?;
+        write_texts(tables, &texts, first_text, &chunk_texts, &wholes, txn)?;
         let bytes = |components: &[f16]| components.iter().flat_map(|component| component.to_le_bytes()).collect();
         tables.vectors.put(txn, first_vector, vectors.iter().map(|(key, components)| (key, bytes(components))))
     }
@@ -107,36 +111,81 @@ fn number_of(
     number.ok_or_else(|| tables.texts.rows.lost(text))
 }
 
+/// Writes texts of chunks, then cleaned texts, which are composed of them.
+fn write_texts(
+    tables: &Tables,
+    numbers: &FxHashMap<TextHash, u32>,
+    first: u32,
+    chunks: &[(u32, &str)],
+    wholes: &[(u32, &Whole)],
+    txn: &mut heed::RwTxn<'_>,
+) -> Result<(), StoreError> {
+    let texts = &tables.texts;
+    let new: Vec<&str> = chunks.iter().map(|(_, text)| *text).collect();
+    let packer = texts.packer(txn, first, &new)?;
+    for (number, text) in chunks {
+        texts.put(txn, *number, text, packer.as_deref())?;
+    }
+    for (number, Whole { text, places }) in wholes {
+        let mut numbered = Vec::with_capacity(places.len());
+        for TextPlace { range, text } in places {
+            numbered.push(TextPlace { range: range.clone(), text: number_of(tables, numbers, *text, txn)? });
+        }
+        texts.put_cleaned(txn, *number, text, &numbered, packer.as_deref())?;
+    }
+    Ok(())
+}
+
 /// Gives numbers to the texts that are new, and returns the number of every text that the lists or this generation name.
 ///
 /// New texts get their numbers in the order in which the lists name them, so that a list of new texts is a run.
 fn name_texts<'g>(
     tables: &Tables,
     lists: &[(&ChunkingId, &Arc<Chunked>)],
-    texts: &'g FxHashMap<TextHash, Arc<str>>,
+    generation: &'g Generation,
     txn: &mut heed::RwTxn<'_>,
 ) -> Result<Named<'g>, StoreError> {
-    let first = tables.texts.next(txn)?;
-    let mut numbers: FxHashMap<TextHash, u32> = FxHashMap::default();
-    let (mut new, mut hashes) = (Vec::new(), Vec::new());
+    let texts = &tables.texts;
+    let first = texts.next(txn)?;
+    let mut named = Named { numbers: FxHashMap::default(), first, chunks: Vec::new(), wholes: Vec::new() };
+    let mut hashes = Vec::new();
+    let mut next = |hash| {
+        let count = u32::try_from(hashes.len()).ok();
+        hashes.push(hash);
+        count.and_then(|count| first.checked_add(count)).ok_or_else(|| texts.rows.full())
+    };
     let in_lists = lists.iter().flat_map(|(_, chunked)| chunked.chunks().unwrap_or_default());
-    for hash in in_lists.map(|chunk| chunk.text).chain(texts.keys().copied()) {
-        let MapEntry::Vacant(unknown) = numbers.entry(hash) else { continue };
-        let seen = tables.seen.text(hash);
-        if let Some(number) = seen.map_or_else(|| tables.texts.number(txn, hash), |number| Ok(Some(number)))? {
+    for hash in in_lists.map(|chunk| chunk.text).chain(generation.texts.keys().copied()) {
+        let MapEntry::Vacant(unknown) = named.numbers.entry(hash) else { continue };
+        // Only texts of chunks are seen.
+        if let Some(number) = tables.seen.text(hash) {
             unknown.insert(number);
-        } else if let Some(text) = texts.get(&hash) {
-            let count = u32::try_from(new.len()).ok();
-            let number = count.and_then(|count| first.checked_add(count)).ok_or_else(|| tables.texts.rows.full())?;
-            unknown.insert(number);
-            new.push(&**text);
-            hashes.push(hash);
-        } else {
-            return Err(tables.texts.rows.lost(hash));
+            continue;
         }
+        let stored = texts.number(txn, hash)?;
+        let number = match (stored, generation.texts.get(&hash)) {
+            (Some(number), None) => number,
+            (stored, Some(text)) => {
+                // What has a number already is stored as a cleaned text.
+                let number = stored.map_or_else(|| next(hash), Ok)?;
+                named.chunks.push((number, &**text));
+                number
+            }
+            (None, None) => return Err(texts.rows.lost(hash)),
+        };
+        unknown.insert(number);
     }
-    tables.texts.name(txn, &hashes)?;
-    Ok(Named { numbers, first, new })
+    for (hash, whole) in &generation.wholes {
+        // What is that of a chunk as well is stored as that.
+        let MapEntry::Vacant(unknown) = named.numbers.entry(*hash) else { continue };
+        let number = texts.number(txn, *hash)?.map_or_else(|| next(*hash), Ok)?;
+        unknown.insert(number);
+        named.wholes.push((number, whole));
+    }
+    named.chunks.sort_unstable_by_key(|(number, _)| *number);
+    named.wholes.sort_unstable_by_key(|(number, _)| *number);
+    texts.name(txn, &hashes)?;
+    Ok(named)
 }
 
 /// Returns the rows of a map in the order of their keys as the database has them.

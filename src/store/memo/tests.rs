@@ -1,5 +1,7 @@
 //! What the memo promises: the first answer, across flushes that are lost and processes that end.
 
+mod wholes;
+
 use super::*;
 use crate::store::packing::cases;
 use crate::store::{Database, Layout, Needed, Portion};
@@ -28,8 +30,8 @@ fn database() -> (tempfile::TempDir, Database) {
 fn the_first_answer_stays_before_while_and_after_it_is_written() {
     let (_folder, database) = database();
     let memo = database.memo(ModelId::default());
-    memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
-    memo.put_chunks(id(1), chunked(2), vec![], Keep::Durable);
+    memo.put_chunks(id(1), None, chunked(1), vec![], Keep::Durable);
+    memo.put_chunks(id(1), None, chunked(2), vec![], Keep::Durable);
     let answer = |memo: &StoreMemo| memo.chunks(id(1)).as_deref().cloned();
     assert_eq!(answer(&memo), Some(chunked(1)));
     let mapping = database.mapping().unwrap();
@@ -38,7 +40,7 @@ fn the_first_answer_stays_before_while_and_after_it_is_written() {
     assert_eq!(answer(&memo), Some(chunked(1)));
     transaction.commit().unwrap();
     memo.flushed(flush);
-    memo.put_chunks(id(1), chunked(3), vec![], Keep::Durable);
+    memo.put_chunks(id(1), None, chunked(3), vec![], Keep::Durable);
     assert_eq!(answer(&memo), Some(chunked(1)));
     assert_eq!(answer(&database.memo(ModelId::default())), Some(chunked(1)));
 }
@@ -47,12 +49,12 @@ fn the_first_answer_stays_before_while_and_after_it_is_written() {
 fn a_flush_that_begins_before_the_one_before_is_forgotten_keeps_its_results_in_sight() {
     let (_folder, database) = database();
     let memo = database.memo(ModelId::default());
-    memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
+    memo.put_chunks(id(1), None, chunked(1), vec![], Keep::Durable);
     let mapping = database.mapping().unwrap();
     let mut first = mapping.write().unwrap();
     let first_flush = memo.flush(&mut first).unwrap();
     first.commit().unwrap();
-    memo.put_chunks(id(2), chunked(2), vec![], Keep::Durable);
+    memo.put_chunks(id(2), None, chunked(2), vec![], Keep::Durable);
     let mapping = database.mapping().unwrap();
     let mut second = mapping.write().unwrap();
     let second_flush = memo.flush(&mut second).unwrap();
@@ -68,12 +70,12 @@ fn a_flush_that_begins_before_the_one_before_is_forgotten_keeps_its_results_in_s
 fn a_flush_whose_transaction_is_lost_is_written_by_the_next() {
     let (_folder, database) = database();
     let memo = database.memo(ModelId::default());
-    memo.put_chunks(id(1), chunked(1), vec![], Keep::Durable);
+    memo.put_chunks(id(1), None, chunked(1), vec![], Keep::Durable);
     let mapping = database.mapping().unwrap();
     let mut lost = mapping.write().unwrap();
     let _ = memo.flush(&mut lost).unwrap();
     drop(lost);
-    memo.put_chunks(id(2), chunked(2), vec![], Keep::WhileRunning);
+    memo.put_chunks(id(2), None, chunked(2), vec![], Keep::WhileRunning);
     let mapping = database.mapping().unwrap();
     let mut kept = mapping.write().unwrap();
     let flush = memo.flush(&mut kept).unwrap();
@@ -136,7 +138,7 @@ proptest! {
             match step {
                 Step::Put(n, parts) => {
                     let (chunked, texts) = list(&parts);
-                    memo.put_chunks(id(n), chunked.clone(), texts.clone(), Keep::Durable);
+                    memo.put_chunks(id(n), None, chunked.clone(), texts.clone(), Keep::Durable);
                     put.entry(n).or_insert((chunked, texts));
                 }
                 Step::Flush => {
@@ -188,7 +190,7 @@ fn what_two_made_at_once_is_stored_once() {
     // Each looks whether it is stored before the other has stored it.
     let memos = [database.memo(model), database.memo(model)];
     for memo in &memos {
-        memo.put_chunks(id(1), chunked.clone(), texts.clone(), Keep::Durable);
+        memo.put_chunks(id(1), None, chunked.clone(), texts.clone(), Keep::Durable);
         memo.put_embedded(vec![(embed, vector.clone())], Keep::Durable);
     }
     for memo in &memos {
@@ -212,7 +214,7 @@ fn what_two_made_at_once_is_stored_once() {
 fn a_list_whose_text_was_never_told_stops_the_publish_that_would_store_it() {
     let (_folder, database) = database();
     let memo = database.memo(ModelId::default());
-    memo.put_chunks(id(1), list(&[(0, 1, 1)]).0, Vec::new(), Keep::Durable);
+    memo.put_chunks(id(1), None, list(&[(0, 1, 1)]).0, Vec::new(), Keep::Durable);
     let mapping = database.mapping().unwrap();
     let mut transaction = mapping.write().unwrap();
     assert!(matches!(memo.flush(&mut transaction), Err(StoreError::Lost { table: "text_rows", .. })));
@@ -266,7 +268,7 @@ fn what_was_swept_comes_back_under_a_new_number_and_no_number_comes_again() {
     let put = |n: u64, parts: &[(u8, u8, u32)]| {
         let memo = database.memo(ModelId::default());
         let (chunked, texts) = list(parts);
-        memo.put_chunks(id(n), chunked, texts, Keep::Durable);
+        memo.put_chunks(id(n), None, chunked, texts, Keep::Durable);
         let mapping = database.mapping().unwrap();
         let mut transaction = mapping.write().unwrap();
         let flush = memo.flush(&mut transaction).unwrap();

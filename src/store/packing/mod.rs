@@ -8,68 +8,25 @@
 //! hashes the lists alone would take more than a third of what a commit adds to the store.
 
 mod block;
+mod composition;
 mod list;
 mod row;
+mod text;
 mod varint;
 
 pub(super) use block::{BLOCK, Numbers, pack_block, unpack_block};
+pub(super) use composition::{
+    Piece, Place as TextPlace, compose, for_each_piece, is_composition, is_worth_it, names_in, places,
+};
 pub(super) use list::{NumberedChunk, NumberedList, pack_list, unpack_list};
 pub(super) use row::{
     PackedDocument, PackedEntry, PackedOutcome, pack_document, pack_entry, unpack_document, unpack_entry,
 };
 
+pub(super) use text::{Packer, Unpacker, pack_text, unpack_bytes, unpack_text};
+
 use dataflows::data::{Card, Chunk, ChunkKind, Conversion, Lines, SkipReason, TextHash};
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
-use zstd::bulk::{Compressor, Decompressor};
-
-/// Texts from this size on are compressed: below, the frame costs more than it saves.
-const COMPRESS_BYTES: usize = 512;
-/// The largest text that is unpacked; the largest honest one is bounded by the rules' `max_bytes`.
-const TEXT_LIMIT: usize = 256 << 20;
-
-const RAW: u8 = 0;
-const ZSTD: u8 = 1;
-
-/// Packs a text: its size and its compressed bytes where that is smaller, else the bytes themselves.
-pub(super) fn pack_text(text: &str) -> Vec<u8> {
-    if text.len() >= COMPRESS_BYTES
-        && let Some(packed) = compress(text.as_bytes())
-        && packed.len() + 5 < text.len()
-    {
-        let size = u32::try_from(text.len()).unwrap_or(u32::MAX);
-        return [&[ZSTD], &size.to_le_bytes()[..], &packed].concat();
-    }
-    [&[RAW], text.as_bytes()].concat()
-}
-
-/// Returns the text that [`pack_text`] packed.
-pub(super) fn unpack_text(packed: &[u8]) -> Option<String> {
-    let bytes = match packed.split_first()? {
-        (&RAW, bytes) => bytes.to_vec(),
-        (&ZSTD, rest) => {
-            let (size, bytes) = rest.split_first_chunk::<4>()?;
-            let size = u32::from_le_bytes(*size) as usize;
-            decompress(bytes, size.min(TEXT_LIMIT))?
-        }
-        _ => return None,
-    };
-    String::from_utf8(bytes).ok()
-}
-
-thread_local! {
-    /// Setting these up takes longer than most texts do.
-    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = RefCell::new(Compressor::new(1).ok());
-    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = RefCell::new(Decompressor::new().ok());
-}
-
-fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
-    COMPRESSOR.with_borrow_mut(|compressor| compressor.as_mut()?.compress(bytes).ok())
-}
-
-fn decompress(bytes: &[u8], most: usize) -> Option<Vec<u8>> {
-    DECOMPRESSOR.with_borrow_mut(|decompressor| decompressor.as_mut()?.decompress(bytes, most).ok())
-}
 
 /// What cleaning made of a content, its text by number.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -135,16 +92,6 @@ pub(super) fn cases(cases: u32) -> proptest::prelude::ProptestConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn texts_come_back_whatever_their_size() {
-        for text in ["", "short", &*"long enough to be packed ".repeat(100), &"世界".repeat(500)] {
-            assert_eq!(unpack_text(&pack_text(text)).as_deref(), Some(text));
-        }
-        for damaged in [&[][..], &[9, 1], &[RAW, 0xff], &[ZSTD, 255, 255, 255], &[ZSTD, 255, 255, 255, 255, 1]] {
-            assert_eq!(unpack_text(damaged), None);
-        }
-    }
 
     #[test]
     fn a_card_is_its_head_and_its_place() {

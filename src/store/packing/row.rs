@@ -3,11 +3,15 @@
 //! In: rows whose path, head, place and text have numbers. Out: their bytes, and back.
 //!
 //! **Invariant:** unpacking gives what was packed, or nothing; equal rows have equal bytes.
+//!
+//! The row of an entry says by its length how many fields it has tokens of: their numbers stand between the first four and
+//! the last.
 
 use super::varint;
 use crate::store::{CodecError, decode, encode};
 use dataflows::data::{ContentId, SkipReason, StageName};
 use serde::{Deserialize, Serialize};
+use snapshots::{MOST_FIELDS, Tokens};
 
 /// What an entry's ordinal stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,8 +26,8 @@ pub(in crate::store) struct PackedEntry {
     pub(in crate::store) text: u32,
     /// How many chunks with the same card and text come before it in the document.
     pub(in crate::store) occurrence: u32,
-    /// Tokens of text and name.
-    pub(in crate::store) tokens: [u32; 2],
+    /// Tokens by field.
+    pub(in crate::store) tokens: Tokens<u32>,
     /// Whether it has a vector.
     pub(in crate::store) has_vector: bool,
 }
@@ -32,8 +36,8 @@ pub(in crate::store) struct PackedEntry {
 pub(in crate::store) fn pack_entry(entry: &PackedEntry) -> Vec<u8> {
     let PackedEntry { path, head, place, text, occurrence, tokens, has_vector } = *entry;
     let mut packed = Vec::with_capacity(20);
-    for number in [path, head, place, text, tokens[0], tokens[1]] {
-        varint::write(&mut packed, u64::from(number));
+    for number in [path, head, place, text].iter().chain(tokens.as_list()) {
+        varint::write(&mut packed, u64::from(*number));
     }
     varint::write(&mut packed, u64::from(occurrence) << 1 | u64::from(has_vector));
     packed
@@ -42,11 +46,22 @@ pub(in crate::store) fn pack_entry(entry: &PackedEntry) -> Vec<u8> {
 /// Returns the row that [`pack_entry`] packed.
 pub(in crate::store) fn unpack_entry(mut packed: &[u8]) -> Option<PackedEntry> {
     let mut next = || varint::read_u32(&mut packed);
-    let (path, head, place, text, tokens) = (next()?, next()?, next()?, next()?, [next()?, next()?]);
-    let last = varint::read(&mut packed)?;
+    let (path, head, place, text) = (next()?, next()?, next()?, next()?);
+    let (mut behind, mut count) = ([0; MOST_FIELDS + 1], 0);
+    while !packed.is_empty() {
+        *behind.get_mut(count)? = varint::read(&mut packed)?;
+        count += 1;
+    }
+    let (last, counts) = behind[..count].split_last()?;
+    let mut tokens = [0; MOST_FIELDS];
+    for (tokens, count) in tokens.iter_mut().zip(counts) {
+        *tokens = u32::try_from(*count).ok()?;
+    }
+    let tokens = Tokens::from(tokens);
+    // What was written: no field too many, and none too few.
+    let is_whole = tokens.as_list().len() == counts.len();
     let occurrence = u32::try_from(last >> 1).ok()?;
-    let entry = PackedEntry { path, head, place, text, occurrence, tokens, has_vector: last & 1 == 1 };
-    packed.is_empty().then_some(entry)
+    is_whole.then_some(PackedEntry { path, head, place, text, occurrence, tokens, has_vector: last & 1 == 1 })
 }
 
 /// What a document's ordinal stands for.
@@ -100,17 +115,30 @@ mod tests {
         #![proptest_config(super::super::cases(256))]
         #[test]
         fn any_entry_comes_back_and_nothing_else_is_one(
-            numbers in prop::array::uniform7(prop_oneof![0u32..200, any::<u32>(), Just(u32::MAX)]),
+            numbers in prop::array::uniform5(prop_oneof![0u32..200, any::<u32>(), Just(u32::MAX)]),
+            tokens in prop::collection::vec(prop_oneof![0u32..3, any::<u32>()], 0..=MOST_FIELDS),
             has_vector: bool,
             cut in any::<prop::sample::Index>(),
         ) {
-            let [path, head, place, text, occurrence, in_text, in_name] = numbers;
-            let entry = PackedEntry { path, head, place, text, occurrence, tokens: [in_text, in_name], has_vector };
+            let [path, head, place, text, occurrence] = numbers;
+            let tokens = Tokens::from_list(&tokens).unwrap();
+            let entry = PackedEntry { path, head, place, text, occurrence, tokens, has_vector };
             let mut packed = pack_entry(&entry);
             prop_assert_eq!(unpack_entry(&packed), Some(entry));
-            prop_assert_eq!(unpack_entry(&packed[..cut.index(packed.len())]), None);
-            packed.push(0);
+            // What is cut may be the row of an entry with fewer fields.
+            let part = &packed[..cut.index(packed.len())];
+            prop_assert!(unpack_entry(part).is_none_or(|other| pack_entry(&other) == part && other.tokens.as_list() != tokens.as_list()));
+            packed.extend([0; MOST_FIELDS]);
             prop_assert_eq!(unpack_entry(&packed), None);
         }
+    }
+
+    #[test]
+    fn a_row_of_two_fields_is_what_earlier_formats_wrote() {
+        let tokens = Tokens::from([300, 0]);
+        let entry = PackedEntry { path: 1, head: 2, place: 3, text: 4, occurrence: 5, tokens, has_vector: true };
+        let row = [1, 2, 3, 4, 0xac, 2, 0, 11];
+        assert_eq!(pack_entry(&entry), row);
+        assert_eq!(unpack_entry(&row), Some(entry));
     }
 }

@@ -8,7 +8,7 @@
 
 use dataflows::data::{Document, EntryId, Lines};
 use dataflows::memo::{Embedded, Memo};
-use snapshots::{Digest, Ordinal, Statistics};
+use snapshots::{Digest, Ordinal, Statistics, Tokens};
 use std::fmt::Debug;
 use tidemill::search::{ListName, Mode, Request, Searcher, Selected, placed_entries};
 
@@ -32,7 +32,7 @@ pub(crate) struct Line {
     pub(crate) kind: &'static str,
     pub(crate) symbol: String,
     pub(crate) text: String,
-    tokens: [u32; 2],
+    tokens: Tokens<u32>,
     vector: Option<Vec<u16>>,
 }
 
