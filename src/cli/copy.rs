@@ -10,7 +10,6 @@ use crate::index::copy::{self, Exported};
 use crate::search::Searcher;
 use crate::serve::wire::CopyLine;
 use anyhow::{Context, Result};
-use dataflows::embed::Embedder;
 use std::path::Path;
 
 /// Runs `snapshots export`.

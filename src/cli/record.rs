@@ -18,7 +18,6 @@ use crate::watch::git::{Commit, GitSource};
 use anyhow::{Context, Result};
 use clap::Args;
 use dataflows::data::Fingerprint;
-use dataflows::embed::Embedder;
 use dataflows::rules::Rules;
 use rustc_hash::FxHashMap;
 use snapshots::{Archive, CommitId, Digest};

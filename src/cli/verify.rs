@@ -10,7 +10,6 @@ use crate::index::audit::{Audit, audit};
 use crate::search::Searcher;
 use crate::serve::wire::{FindingLine, VerifySummary, VerifySummaryLine};
 use anyhow::Result;
-use dataflows::embed::Embedder;
 use snapshots::{Archive, VersionId};
 use std::time::Instant;
 

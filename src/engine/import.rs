@@ -17,7 +17,6 @@ use crate::index::apply::{CommitTarget, IndexWriter, Published, Purpose, Target}
 use crate::index::copy::{Manifest, SnapshotCopy};
 use crate::store::{Layout, SourceKind, SourceRecord};
 use dataflows::data::{Epoch, Fingerprint, View};
-use dataflows::embed::Embedder;
 use dataflows::run::EpochDone;
 use dataflows::work::Work;
 use std::path::Path;
