@@ -20,7 +20,7 @@ use support::questions::questions;
 use support::{Machine, Repository, row};
 use tidemill::embedders::StaticModel;
 use tidemill::index::lexical::analyze;
-use tidemill::search::{Mode, Request, Searcher};
+use tidemill::search::{ListName, Mode, Request, Searcher};
 use tidemill::store::Layout;
 
 /// Questions of random words, and entries that each is compared with.
@@ -156,11 +156,12 @@ fn random_pairs(searcher: &Searcher, model: &StaticModel, numbers: &mut Numbers)
     let versions: Vec<_> = at.iter().map(|at| at.version).collect();
     let view = reader.view(&versions).expect("the store can be read");
     let entries: Vec<Ordinal> = view.entries.iter().map(Ordinal::new).collect();
+    let vectors = reader.vectors(&view).expect("the vectors can be read");
     let drawn: Vec<Ordinal> = (0..RANDOM.1).map(|_| entries[numbers.below(entries.len())]).collect();
     let texts: Vec<(Vec<f32>, Vec<String>)> = drawn
         .iter()
         .filter_map(|&ordinal| {
-            let vector = view.vectors.vector_of(ordinal).ok()??;
+            let vector = vectors.vector_of(ordinal).ok()??;
             let record = reader.catalogue().entry(ordinal).ok()?;
             let text = reader.memo().text(record.entry.text)?;
             let words = analyze(&text).into_iter().map(|token| token.text).collect();
@@ -203,7 +204,7 @@ fn marked(searcher: &Searcher, what: &str, questions: &[String]) {
             let name = hit.card.searched_name();
             let held = [hit.text.as_str(), &name].into_iter().flat_map(analyze);
             let is_met = held.into_iter().any(|token| words.contains(&token.text));
-            if is_met { f32::INFINITY } else { hit.vector.map_or(f32::INFINITY, |vector| vector.score) }
+            if is_met { f32::INFINITY } else { hit.ranks.of(&ListName::VECTOR).map_or(f32::INFINITY, |vector| vector.score) }
         });
         let nearness: Vec<f32> = nearness.collect();
         firsts.extend(nearness.first().copied());

@@ -4,13 +4,12 @@
 
 use super::output::{bytes, json_line, line, short};
 use super::{Global, Place};
-use crate::embedders::StaticModel;
+use crate::embedders;
 use crate::engine::{Imported, import as publish, load_rules};
 use crate::index::copy::{self, Exported};
 use crate::search::Searcher;
 use crate::serve::wire::CopyLine;
 use anyhow::{Context, Result};
-use dataflows::embed::Embedder;
 use std::path::Path;
 
 /// Runs `snapshots export`.
@@ -25,7 +24,7 @@ pub(super) fn export(global: &Global, searcher: &Searcher, rev: &str, folder: &P
             revisions.views_of(selected.source).filter(|(id, _)| archive.view(*id) == Some(selected.version));
         standing.map(|(_, name)| name.to_owned()).collect()
     });
-    let dimensions = u32::try_from(StaticModel::new().dimensions()).unwrap_or(u32::MAX);
+    let dimensions = u32::try_from(embedders::configured().dimensions()).unwrap_or(u32::MAX);
     let Exported { manifest, bytes: size } =
         copy::export(reader, source, selected.version, views, (&rules, dimensions), folder)?;
     if global.json {

@@ -5,7 +5,7 @@
 use super::output::{count, fitted, hint, json_line, line, short, text_line, width};
 use super::reasons::reasons;
 use super::{Global, Outcome, Place};
-use crate::search::{Answer, Filter, Hit, MAX_HITS, Mode, Request, Searcher, Selected};
+use crate::search::{Answer, Filter, Hit, ListName, MAX_HITS, Mode, Request, Searcher, Selected};
 use crate::serve::wire::{At, SearchAnswer};
 use anyhow::Result;
 use clap::Args;
@@ -118,13 +118,12 @@ pub(super) fn show(answer: &Answer, explain: bool, lines: usize) -> Result<()> {
         line("")?;
         line(headline(hit))?;
         if explain {
-            let list = |name: &str, ranked: Option<crate::search::Ranked>| {
-                ranked.map_or_else(
-                    || format!("{name}: not among its candidates"),
-                    |r| format!("{name}: rank {} score {:.4}", r.rank, r.score),
-                )
+            let list = |name: ListName| {
+                let ranked = hit.ranks.of(&name).map(|ranked| format!("rank {} score {:.4}", ranked.rank, ranked.score));
+                format!("{}: {}", name.as_str(), ranked.unwrap_or_else(|| "not among its candidates".to_owned()))
             };
-            line(format!("     score {:.5}  {}  {}", hit.score, list("bm25", hit.bm25), list("vector", hit.vector)))?;
+            let lists = [ListName::BM25, ListName::VECTOR].map(list).join("  ");
+            line(format!("     score {:.5}  {lists}", hit.score))?;
         }
         for path in hit.paths.iter().skip(1).take(SHOWN_PATHS) {
             line(format!("     also {path}"))?;

@@ -5,19 +5,18 @@
 
 use super::output::{json_line, line, short};
 use super::{Global, Outcome, Place};
-use crate::embedders::StaticModel;
+use crate::embedders;
 use crate::index::audit::{Audit, audit};
 use crate::search::Searcher;
 use crate::serve::wire::{FindingLine, VerifySummary, VerifySummaryLine};
 use anyhow::Result;
-use dataflows::embed::Embedder;
 use snapshots::{Archive, VersionId};
 use std::time::Instant;
 
 /// Runs `snapshots verify`.
 pub(super) fn run(global: &Global, place: &Place) -> Result<Outcome> {
     let started = Instant::now();
-    let (layout, model) = (global.layout(), StaticModel::new());
+    let (layout, model) = (global.layout(), embedders::configured());
     let dimensions = u32::try_from(model.dimensions()).unwrap_or(u32::MAX);
     // A store that cannot be searched can still be checked as a whole.
     let asked = match (place.source(), place.view()) {

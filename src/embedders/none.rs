@@ -3,7 +3,7 @@
 //! In: texts. Out: nothing for each. **Invariant:** its fingerprint is that of no model, so a store that was filled with it
 //! is never searched by vectors.
 
-use dataflows::data::{Fingerprint, Hasher};
+use dataflows::data::{ModelId, Hasher};
 use dataflows::embed::{EmbedError, Embedder, Vector};
 
 /// The embedder that knows no word.
@@ -11,8 +11,8 @@ use dataflows::embed::{EmbedError, Embedder, Vector};
 pub struct NoModel;
 
 impl Embedder for NoModel {
-    fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::from_words(Hasher::new("embedder").part(b"none").finish())
+    fn fingerprint(&self) -> ModelId {
+        ModelId::from_words(Hasher::new("embedder").part(b"none").finish())
     }
 
     fn dimensions(&self) -> usize {

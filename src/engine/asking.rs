@@ -11,7 +11,7 @@ use super::collector::Answer;
 use super::retention::name_of_settings;
 use super::store::OpenStore;
 use crate::config::Config;
-use crate::embedders::StaticModel;
+use crate::embedders;
 use crate::store::{CollectionRequest, Layout, StoreError};
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ pub(super) fn open_or_ask(
     let mut asked: Option<(CollectionRequest, Instant)> = None;
     let (mut taken_back, mut is_told): (Option<Instant>, _) = (None, false);
     loop {
-        let holder = match OpenStore::open(layout, &StaticModel::new()) {
+        let holder = match OpenStore::open(layout, &*embedders::configured()) {
             Ok(open) => return Ok(Asking::Opened(Box::new(open))),
             Err(EngineError::Store(StoreError::Locked { holder, .. })) => holder,
             Err(error) => return Err(error),

@@ -12,12 +12,11 @@ use super::EngineError;
 use super::git::ViewNumbers;
 use super::recover::Registry;
 use super::store::OpenStore;
-use crate::embedders::StaticModel;
+use crate::embedders;
 use crate::index::apply::{CommitTarget, IndexWriter, Published, Purpose, Target};
 use crate::index::copy::{Manifest, SnapshotCopy};
 use crate::store::{Layout, SourceKind, SourceRecord};
 use dataflows::data::{Epoch, Fingerprint, View};
-use dataflows::embed::Embedder;
 use dataflows::run::EpochDone;
 use dataflows::work::Work;
 use std::path::Path;
@@ -42,7 +41,7 @@ pub enum Imported {
 /// Where the copy is damaged or of another model, the store has another snapshot of the commit, or cannot be written.
 pub fn import(layout: &Layout, folder: &Path, name: Option<&str>) -> Result<(Imported, Manifest), EngineError> {
     let (begun, seen) = (Instant::now(), jiff::Timestamp::now().as_millisecond());
-    let model = StaticModel::new();
+    let model = embedders::configured();
     let dimensions = u32::try_from(model.dimensions()).unwrap_or(u32::MAX);
     let copy = SnapshotCopy::open(folder, model.fingerprint(), dimensions)?;
     let manifest = &copy.manifest;
@@ -55,7 +54,7 @@ pub fn import(layout: &Layout, folder: &Path, name: Option<&str>) -> Result<(Imp
     let (commit, parent) = (manifest.commit()?, manifest.parent()?);
     let fingerprint = Fingerprint::from_bytes(manifest.fingerprint()?);
 
-    let OpenStore { lock: _lock, model, database, memo, archive, lexical, vectors } = OpenStore::open(layout, &model)?;
+    let OpenStore { lock: _lock, model, database, memo, archive, lexical, vectors } = OpenStore::open(layout, &*model)?;
     let mut registry = Registry::open(&database)?;
     let known = registry.named(&name).cloned();
     if let Some((source, _)) = &known

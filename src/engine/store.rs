@@ -12,7 +12,7 @@ use crate::index::lexical::LexicalWriter;
 use crate::index::vector::{Shape, VectorWriter};
 use crate::resources::{can_open, can_start};
 use crate::store::{Database, Layout, StoreError, StoreMemo, WriterLock};
-use dataflows::data::Fingerprint;
+use dataflows::data::ModelId;
 use dataflows::embed::Embedder;
 use snapshots::Archive;
 
@@ -25,7 +25,7 @@ const FILES: usize = 40;
 /// A store that is open for writing.
 pub(super) struct OpenStore {
     pub(super) lock: WriterLock,
-    pub(super) model: Fingerprint,
+    pub(super) model: ModelId,
     pub(super) database: Database,
     pub(super) memo: StoreMemo,
     pub(super) archive: Archive,

@@ -27,7 +27,7 @@ use super::trace::{TraceFeed, TraceTracker};
 use super::trouble::Trouble;
 use super::{EngineError, follow};
 use crate::config::Config;
-use crate::embedders::StaticModel;
+use crate::embedders;
 use crate::index::apply::{IndexWriter, Purpose};
 use crate::index::collect::CollectParts;
 use crate::store::{Layout, LookBook, StoreError, StoreMemo, WriterLock};
@@ -175,7 +175,7 @@ impl Tracker {
             None => Arc::new(load_rules(config.rules.as_deref())?),
         };
         let outliner = extras.parsing.outliner()?;
-        let embedder: Arc<dyn Embedder> = extras.embedder.unwrap_or_else(|| Arc::new(StaticModel::new()));
+        let embedder: Arc<dyn Embedder> = extras.embedder.unwrap_or_else(embedders::configured);
         let OpenStore { lock, model, database, memo, mut archive, mut lexical, mut vectors } =
             OpenStore::open(&layout, &*embedder)?;
         if config.collects_at_start() {

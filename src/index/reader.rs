@@ -10,7 +10,7 @@ use super::lexical::{LexicalError, LexicalReader, LexicalView, LiveStatistics, O
 use super::order::TieOrder;
 use super::vector::{Shape, VectorError, VectorReader, VectorSet};
 use crate::store::{Catalogue, Columns, Database, Judge, Layout, Lease, StoreError, StoreMemo};
-use dataflows::data::{DocumentPath, Fingerprint};
+use dataflows::data::{DocumentPath, ModelId};
 use roaring::RoaringBitmap;
 use snapshots::{Archive, ArchiveError, Ordinal, Tokens, VersionId};
 use std::cmp::Ordering;
@@ -43,6 +43,7 @@ pub enum ReaderError {
 /// A store open for reading.
 pub struct IndexReader {
     layout: Layout,
+    shape: Shape,
     database: Database,
     catalogue: Catalogue,
     memo: StoreMemo,
@@ -54,7 +55,8 @@ struct Parts {
     lease: Lease,
     archive: Archive,
     lexical: LexicalReader,
-    vectors: VectorReader,
+    /// Once a question by vectors was asked.
+    vectors: Option<VectorReader>,
     maps: OrdinalMaps,
     /// In order of use, the latest last.
     views: Vec<Arc<IndexView>>,
@@ -68,11 +70,9 @@ pub struct IndexView {
     pub entries: RoaringBitmap,
     /// The words of the live entries.
     pub lexical: LexicalView,
-    /// The vectors, of live entries and others.
-    pub vectors: VectorSet,
-    /// Live entries without a vector: the model gave them none, or a file was lost.
-    without_vector: RoaringBitmap,
-    /// How many of them should have one, once that was asked.
+    /// The vectors, of live entries and others, once they were asked for.
+    vectors: OnceLock<VectorSet>,
+    /// How many live entries should have a vector and have none, once that was asked.
     lost_vectors: OnceLock<u64>,
 }
 
@@ -81,7 +81,7 @@ impl IndexReader {
     ///
     /// # Errors
     /// Where there is no store, or a part of it is damaged, of another format, or of another model.
-    pub fn open(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Self, ReaderError> {
+    pub fn open(layout: &Layout, model: ModelId, dimensions: u32) -> Result<Self, ReaderError> {
         layout.check()?;
         let mut lease = Lease::take(layout)?;
         // A store whose first version is not published yet may lack any of its parts.
@@ -94,11 +94,11 @@ impl IndexReader {
         }
         let database = Database::open_reader(layout)?;
         let lexical = LexicalReader::open(&layout.lexical())?;
-        let vectors = VectorReader::open(&layout.vectors(), Shape { dimensions, model })?;
         lease.renew(archive.log_bytes())?;
-        let parts = Parts { lease, archive, lexical, vectors, maps: OrdinalMaps::new(), views: Vec::new() };
+        let parts = Parts { lease, archive, lexical, vectors: None, maps: OrdinalMaps::new(), views: Vec::new() };
         Ok(Self {
             layout: layout.clone(),
+            shape: Shape { dimensions, model },
             catalogue: database.catalogue(),
             memo: database.memo(model),
             database,
@@ -118,7 +118,9 @@ impl IndexReader {
         let moved = parts.archive.refresh()?;
         if moved {
             parts.lexical.reload()?;
-            parts.vectors.refresh()?;
+            if let Some(vectors) = &mut parts.vectors {
+                vectors.refresh()?;
+            }
             let Parts { archive, views, .. } = &mut *parts;
             views.retain(|view| view.versions.iter().all(|version| !archive.is_dropped(*version)));
             parts.lease.renew(parts.archive.log_bytes())?;
@@ -150,11 +152,10 @@ impl IndexReader {
         };
         let view = Arc::new(IndexView {
             versions: versions.to_vec(),
-            without_vector: &entries - &parts.vectors.held(),
+            vectors: OnceLock::new(),
             lost_vectors: OnceLock::new(),
             entries,
             lexical,
-            vectors: parts.vectors.set(),
         });
         if parts.views.len() == KEPT_VIEWS {
             parts.views.remove(0);
@@ -181,6 +182,23 @@ impl IndexReader {
         Ok((entries, statistics))
     }
 
+    /// Returns the vectors of a view's entries, and of others. Opens their files the first time: a question by words needs none of them.
+    ///
+    /// # Errors
+    /// Where a file is damaged, of another format, or of another model.
+    pub fn vectors(&self, view: &IndexView) -> Result<VectorSet, ReaderError> {
+        if let Some(set) = view.vectors.get() {
+            return Ok(set.clone());
+        }
+        let mut parts = self.parts();
+        // Opened behind the log, it holds what the versions need, and perhaps more.
+        let vectors = match &mut parts.vectors {
+            Some(vectors) => vectors,
+            none => none.insert(VectorReader::open(&self.layout.vectors(), self.shape)?),
+        };
+        Ok(view.vectors.get_or_init(|| vectors.set()).clone())
+    }
+
     /// Returns how many live entries of a view lack a vector that the model gave them, since a file was lost: what is near to
     /// a question may be among them.
     ///
@@ -192,7 +210,8 @@ impl IndexReader {
         if let Some(lost) = view.lost_vectors.get() {
             return Ok(*lost);
         }
-        let lost = self.catalogue.with_vector(&view.without_vector)?.len();
+        let without = &view.entries - self.vectors(view)?.has();
+        let lost = self.catalogue.with_vector(&without)?.len();
         if lost > 0 {
             tracing::warn!(
                 "{lost} entries lack their vectors, since a file was lost: the nearest may be missing; start `tidemill track` on this store: it makes them again"

@@ -4,6 +4,7 @@
 
 use super::SearchError;
 use super::lines::{document_of, lines_of};
+use super::ranked::Ranks;
 use super::revision::Selected;
 use crate::index::{IndexReader, ReaderError};
 use crate::store::EntryRecord;
@@ -13,34 +14,23 @@ use rustc_hash::FxHashMap;
 use snapshots::{CommitId, Introduced, Ordinal};
 use std::collections::hash_map::Entry as MapEntry;
 
-/// Rank and score of an entry in one of the lists that were fused.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Ranked {
-    /// From 1.
-    pub rank: usize,
-    /// BM25 or cosine.
-    pub score: f32,
-}
-
 /// An entry that was found, before its text is read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Found {
     /// The entry.
     pub ordinal: Ordinal,
     /// The score that it is ranked by.
     pub score: f32,
-    /// Its place among the words' hits.
-    pub bm25: Option<Ranked>,
-    /// Its place among the vectors' hits.
-    pub vector: Option<Ranked>,
+    /// Its places in the lists.
+    pub ranks: Ranks,
     /// Whether it has no word of the query, and is no nearer to it than chance brings entries.
     pub weak: bool,
 }
 
 impl Found {
     /// Returns an entry of which nothing is known yet.
-    pub(super) const fn new(ordinal: Ordinal) -> Self {
-        Self { ordinal, score: 0.0, bm25: None, vector: None, weak: false }
+    pub(super) fn new(ordinal: Ordinal) -> Self {
+        Self { ordinal, score: 0.0, ranks: Ranks::default(), weak: false }
     }
 }
 
@@ -87,10 +77,8 @@ pub struct Hit {
     pub introduced_in: Option<IntroducedIn>,
     /// The text.
     pub text: String,
-    /// Its place among the words' hits, where that counts towards the score.
-    pub bm25: Option<Ranked>,
-    /// Its place among the vectors' hits, where that counts towards the score.
-    pub vector: Option<Ranked>,
+    /// Its places in the lists, where they count towards the score.
+    pub ranks: Ranks,
     /// Whether it has no word of the query, and is no nearer to it than chance brings entries.
     pub weak: bool,
 }
@@ -155,8 +143,7 @@ pub(super) fn read(
                 card: card.clone(),
                 introduced_in: introduced[position],
                 text,
-                bm25: found.bm25,
-                vector: found.vector,
+                ranks: found.ranks.clone(),
                 weak: found.weak,
             });
             if fold {

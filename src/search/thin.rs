@@ -9,7 +9,7 @@ use super::hits::Found;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A ranked entry, with the numbers of what it is thinned out by.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) found: Found,
     /// Its document's path.

@@ -6,6 +6,7 @@
 use super::StoreError;
 use super::shared::make_folder;
 use crate::watch::STORE_MARK;
+use dataflows::data::{Hasher, ModelId};
 use snapshots::lock_for_writer;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -15,6 +16,9 @@ use std::path::{Path, PathBuf};
 pub const STORE_FORMAT: u32 = 4;
 /// The oldest format that a writer of this build brings to its own ([`upgrade`](super::upgrade)).
 const OLDEST_FORMAT: u32 = 2;
+
+/// The scope of a vector set: so far each is for all entries.
+const ALL_ENTRIES: &[u8] = b"all";
 
 /// What git reads: nothing in the folder is for a repository.
 const GITIGNORE: &str = "*\n";
@@ -173,6 +177,12 @@ impl Layout {
         self.root.join("vectors")
     }
 
+    /// Returns the folder of a vector set: the vectors of a model for all entries.
+    #[must_use]
+    pub fn vector_set(&self, model: ModelId) -> PathBuf {
+        self.vectors().join(vector_set(model))
+    }
+
     /// Returns the file in which a tracker reports how it is doing.
     #[must_use]
     pub fn state(&self) -> PathBuf {
@@ -207,6 +217,13 @@ impl Layout {
 /// Returns what stands behind the older format while a store is brought to this one.
 fn under_way() -> String {
     format!(" to {STORE_FORMAT}")
+}
+
+/// Returns the name of a vector set: it follows from the model and from which entries the set is for.
+#[must_use]
+pub fn vector_set(model: ModelId) -> String {
+    let [name, _] = Hasher::new("vector set").part(&model.to_bytes()).part(ALL_ENTRIES).finish();
+    format!("{name:016x}")
 }
 
 /// Returns a function that wraps what the system said of `path`.

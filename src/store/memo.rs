@@ -27,7 +27,7 @@ use super::tables::{Opened, Tables};
 use super::texts::TextHashes;
 use super::vectors::vector_key;
 use super::{CodecError, StoreError, WriteTransaction, codec};
-use dataflows::data::{Card, CardHash, Chunk, ChunkingId, Cleaned, DocumentId, EmbedId, Fingerprint, TextHash};
+use dataflows::data::{Card, CardHash, Chunk, ChunkingId, Cleaned, DocumentId, EmbedId, ModelId, TextHash};
 use dataflows::embed::Vector;
 use dataflows::memo::{Chunked, Embedded, Keep, Memo};
 use half::f16;
@@ -55,7 +55,7 @@ pub struct StoreMemo(Arc<Shared>);
 
 struct Shared {
     mapped: Mapped,
-    model: Fingerprint,
+    model: ModelId,
     results: RwLock<Results>,
     /// How many bytes may be pending; see [`pending_bytes`].
     bearable: AtomicUsize,
@@ -118,7 +118,7 @@ impl Results {
 }
 
 impl StoreMemo {
-    pub(super) fn new(mapped: Mapped, model: Fingerprint) -> Self {
+    pub(super) fn new(mapped: Mapped, model: ModelId) -> Self {
         let file = mapped.tables().and_then(|tables| tables.disk_bytes()).unwrap_or_default();
         let bearable = AtomicUsize::new(pending_bytes(file));
         Self(Arc::new(Shared { mapped, model, results: RwLock::default(), bearable, failure: Mutex::default() }))

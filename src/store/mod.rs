@@ -54,7 +54,7 @@ pub(crate) use codec::{decode, encode};
 pub use collected::LastCollection;
 pub use columns::{Columns, Judge};
 pub use identity::SourceRoots;
-pub use layout::{Layout, STORE_FORMAT, WriterLock, writer};
+pub use layout::{Layout, STORE_FORMAT, WriterLock, vector_set, writer};
 pub use lease::{Gate, Lease, leases};
 pub use looks::LookBook;
 pub use mapped::Mapping;
@@ -228,7 +228,7 @@ impl Database {
 
     /// Returns the memo of results for one model's vectors.
     #[must_use]
-    pub fn memo(&self, model: dataflows::data::Fingerprint) -> StoreMemo {
+    pub fn memo(&self, model: dataflows::data::ModelId) -> StoreMemo {
         StoreMemo::new(self.mapped.clone(), model)
     }
 

@@ -14,7 +14,7 @@ use super::StoreError;
 use super::identities::{Id, Identities};
 use super::numbering::{next, number_of};
 use super::tables::Table;
-use dataflows::data::{EmbedId, Fingerprint, Hasher};
+use dataflows::data::{EmbedId, Fingerprint, Hasher, ModelId};
 use heed::{RoTxn, RwTxn};
 
 /// Bytes of a row in front of the components.
@@ -24,7 +24,7 @@ pub(super) const KEY_BYTES: usize = 48;
 pub(super) type VectorKey = [u8; KEY_BYTES];
 
 /// Returns what a model's vector of a card and a text is known by.
-pub(super) fn vector_key(model: Fingerprint, id: EmbedId) -> VectorKey {
+pub(super) fn vector_key(model: ModelId, id: EmbedId) -> VectorKey {
     let mut key = [0; KEY_BYTES];
     key[..16].copy_from_slice(&model.to_bytes());
     key[16..32].copy_from_slice(&id.card.to_bytes());

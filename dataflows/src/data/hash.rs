@@ -120,6 +120,10 @@ identity! {
     /// Names every setting, grammar and code version that can change what a stage puts out.
     Fingerprint
 }
+identity! {
+    /// Names a model: everything that can change a bit of a vector, as its files, its preparation of texts and its code.
+    ModelId
+}
 
 impl TextHash {
     /// Returns the name of `text`.

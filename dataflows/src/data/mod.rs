@@ -14,5 +14,5 @@ pub use chunk::{Chunk, ChunkKind, Cleaned, Conversion, Evidence, Lines, NoSyntax
 pub use document::{Document, Outcome, StageName};
 pub use entry::{Card, EmbedId, Entry, PlacedEntry, place};
 pub use file::{Epoch, File, FileChange, FileMode, FileState, View};
-pub use hash::{CardHash, ChunkingId, ContentId, DocumentId, EntryId, Fingerprint, Hasher, TextHash};
+pub use hash::{CardHash, ChunkingId, ContentId, DocumentId, EntryId, Fingerprint, Hasher, ModelId, TextHash};
 pub use path::{DocumentPath, folders_up};

@@ -5,7 +5,7 @@
 //! **Invariant:** deterministic on every machine, in any batch; a text without a letter or digit has no vector.
 
 use super::{EmbedError, Embedder, Vector};
-use crate::data::{Fingerprint, Hasher};
+use crate::data::{ModelId, Hasher};
 
 /// The deterministic embedder of tests: hashed words, no files, no state.
 ///
@@ -52,9 +52,9 @@ const fn split_mix(state: &mut u64) -> u64 {
 }
 
 impl Embedder for HashEmbedder {
-    fn fingerprint(&self) -> Fingerprint {
+    fn fingerprint(&self) -> ModelId {
         let hasher = Hasher::new("embedder").part(b"hash-embedder 1").part(&(self.dimensions as u64).to_le_bytes());
-        Fingerprint::from_words(hasher.finish())
+        ModelId::from_words(hasher.finish())
     }
 
     fn dimensions(&self) -> usize {

@@ -34,7 +34,7 @@ use super::background::{Tended, Urgency};
 use super::lexical::LexicalWriter;
 use super::vector::VectorWriter;
 use crate::store::{Catalogue, Database, EntryRecord, Flush, Mapping, StoreMemo, WriteTransaction};
-use dataflows::data::{Document, Entry, EntryId, Fingerprint, View};
+use dataflows::data::{Document, Entry, EntryId, Fingerprint, ModelId, View};
 use dataflows::embed::Vector;
 use dataflows::memo::{Embedded, Memo};
 use dataflows::run::EpochDone;
@@ -70,7 +70,7 @@ pub struct IndexWriter {
     sources: FxHashMap<SourceId, String>,
     views: FxHashMap<ViewId, String>,
     fingerprint: Fingerprint,
-    model: Fingerprint,
+    model: ModelId,
 }
 
 /// The open parts of a writer that publishes nothing at the moment.
@@ -116,7 +116,7 @@ impl IndexWriter {
         lexical: LexicalWriter,
         vectors: VectorWriter,
         fingerprint: Fingerprint,
-        model: Fingerprint,
+        model: ModelId,
     ) -> Result<Self, ApplyError> {
         let catalogue = database.catalogue();
         let (entries, documents) = (archive.used_entries(), archive.used_documents());

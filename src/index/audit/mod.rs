@@ -23,7 +23,7 @@ use super::ReaderError;
 use super::lexical;
 use super::vector::{self, Shape};
 use crate::store::{Database, Layout, Lease, StoreMemo};
-use dataflows::data::{DocumentPath, EmbedId, Fingerprint};
+use dataflows::data::{DocumentPath, EmbedId, ModelId};
 use dataflows::memo::{Embedded, Memo};
 use roaring::RoaringBitmap;
 use rows::Rows;
@@ -98,7 +98,7 @@ pub struct Audit {
 ///
 /// # Errors
 /// Where there is no store, or it is of another format, or nothing has been published.
-pub fn audit(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Audit, ReaderError> {
+pub fn audit(layout: &Layout, model: ModelId, dimensions: u32) -> Result<Audit, ReaderError> {
     layout.check()?;
     // Held to the end, so that nothing is collected of what is looked at.
     let _lease = Lease::take(layout)?;
@@ -191,7 +191,7 @@ fn open_log(
 ///
 /// # Errors
 /// Where the log does not hold together.
-pub fn audit_rows(database: &Database, model: Fingerprint, archive: &Archive) -> Result<Vec<Finding>, ReaderError> {
+pub fn audit_rows(database: &Database, model: ModelId, archive: &Archive) -> Result<Vec<Finding>, ReaderError> {
     let mut findings = Vec::new();
     Rows::check(database, model, archive, &archive.reached()?, &mut findings);
     Ok(findings)

@@ -8,7 +8,7 @@
 use super::{AGAIN, EXAMPLES, Finding, chain};
 use crate::index::lexical;
 use crate::store::{Catalogue, Database, StoreError, StoreMemo};
-use dataflows::data::{CardHash, Document, DocumentPath, EntryId, Fingerprint, Outcome, TextHash, place};
+use dataflows::data::{CardHash, Document, DocumentPath, EntryId, ModelId, Outcome, TextHash, place};
 use dataflows::memo::{Chunked, Memo};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
@@ -49,7 +49,7 @@ impl Rows {
     /// Reads and checks every row that versions reach.
     pub(super) fn check(
         database: &Database,
-        model: Fingerprint,
+        model: ModelId,
         archive: &Archive,
         reached: &Bitmaps,
         findings: &mut Vec<Finding>,

@@ -12,7 +12,7 @@ use super::format::{self, CopyError, Manifest, check_sum, for_each_record};
 use crate::index::lexical::{self, count_tokens};
 use crate::store::{StoreMemo, decode};
 use dataflows::data::{
-    Card, CardHash, ChunkingId, Cleaned, Document, DocumentId, DocumentPath, EmbedId, Entry, Fingerprint, Outcome,
+    Card, CardHash, ChunkingId, Cleaned, Document, DocumentId, DocumentPath, EmbedId, Entry, ModelId, Outcome,
     TextHash, place,
 };
 use dataflows::embed::Vector;
@@ -42,7 +42,7 @@ impl SnapshotCopy {
     ///
     /// # Errors
     /// Where it is none, of another format, model or analyzer, damaged, or does not hold together.
-    pub fn open(folder: &Path, model: Fingerprint, dimensions: u32) -> Result<Self, CopyError> {
+    pub fn open(folder: &Path, model: ModelId, dimensions: u32) -> Result<Self, CopyError> {
         let manifest = Manifest::read(folder)?;
         for (what, found, built) in [
             ("model", &manifest.model, model.to_string()),

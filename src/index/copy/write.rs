@@ -8,7 +8,7 @@
 use super::format::{self, CopyError, FORMAT, Manifest, RecordWriter};
 use crate::index::{IndexReader, ReaderError, lexical};
 use crate::store::{SourceRecord, encode};
-use dataflows::data::{Cleaned, Document, DocumentPath, EmbedId, Fingerprint, Outcome, TextHash, place};
+use dataflows::data::{Cleaned, Document, DocumentPath, EmbedId, Fingerprint, ModelId, Outcome, TextHash, place};
 use dataflows::memo::{Chunked, Embedded, Memo};
 use dataflows::rules::Rules;
 use rustc_hash::FxHashSet;
@@ -81,7 +81,7 @@ pub fn export(
         views,
         digest: known.digest.to_string(),
         fingerprint: Fingerprint::from_bytes(known.fingerprint).to_string(),
-        model: Fingerprint::from_bytes(known.model).to_string(),
+        model: ModelId::from_bytes(known.model).to_string(),
         analyzer: lexical::fingerprint().to_string(),
         dimensions,
         entries: known.statistics.live_entries,

@@ -1,23 +1,22 @@
 //! Follows the files of a writer, from this process or another; never writes.
 //!
-//! In: a directory. Out: a [`VectorSet`] with every row whose frame is whole.
+//! In: a directory. Out: a [`VectorSet`] with every row of a sealed file, and of a frame that is whole.
 //!
 //! **Invariant:** what `refresh` returns holds all rows that were durable when it was called, and none twice. A frame at
 //! the very end that is not whole is not there yet; the next `refresh` looks again.
 
 use super::files::{self, Listing};
-use super::format::{self, Ending, SealedRows, Shape};
+use super::format::{self, Ending, Shape};
 use super::rows::Rows;
-use super::sealed::{self, Segments};
+use super::sealed::Segments;
 use super::segment::VectorSegment;
 use super::writer::SEAL_ROWS;
-use super::{Backend, VectorError, VectorSet};
+use super::{Backend, VectorError, VectorSet, folder};
 use roaring::RoaringBitmap;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::thread::{Builder, ScopedJoinHandle};
 
 /// How often a file that went between listing and opening, a tail that was sealed or files that were put together, is looked
 /// for again.
@@ -43,11 +42,6 @@ pub(super) fn is_gone(error: &VectorError) -> bool {
     matches!(error, VectorError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
-/// Returns what a thread has read.
-fn joined(thread: ScopedJoinHandle<'_, Result<SealedRows, VectorError>>) -> Result<SealedRows, VectorError> {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
 /// The tail file as far as it was read.
 struct Tail {
     number: u32,
@@ -59,12 +53,12 @@ struct Tail {
 }
 
 impl VectorReader {
-    /// Opens a directory for reading; one that is not there yet is empty.
+    /// Opens the set of a shape among those in a folder for reading; one that is not there yet is empty.
     ///
     /// # Errors
-    /// When the file system refuses, or a file is damaged or of another format or model.
-    pub fn open(directory: &Path, shape: Shape) -> Result<Self, VectorError> {
-        Self::open_with(directory, shape, Backend::of_this_machine())
+    /// When the file system refuses, a file is damaged or of another format, or there are files of other models alone.
+    pub fn open(vectors: &Path, shape: Shape) -> Result<Self, VectorError> {
+        Self::open_with(&folder::find(vectors, shape)?, shape, Backend::of_this_machine())
     }
 
     pub(super) fn open_with(directory: &Path, shape: Shape, backend: Backend) -> Result<Self, VectorError> {
@@ -112,29 +106,25 @@ impl VectorReader {
         Ok(changed)
     }
 
-    /// Takes in sealed files by ascending numbers, so that one which went meanwhile is made up for by a higher one, read after
-    /// it. While the rows of a file are taken in, a thread reads the next.
+    /// Takes in sealed files by ascending numbers, so that one which went meanwhile is made up for by a higher one, opened after
+    /// it.
     fn adopt(&mut self, numbers: &[u32]) -> Result<(), VectorError> {
-        let (directory, shape) = (self.directory.clone(), self.shape);
-        let read = |number: u32| sealed::read(&files::sealed_path(&directory, number), shape);
-        std::thread::scope(|scope| {
-            let mut ahead = None;
-            for (at, &number) in numbers.iter().enumerate() {
-                let rows = match ahead.take() {
-                    Some(thread) => joined(thread)?,
-                    None => read(number)?,
-                };
-                // Where the system has no thread left, it is read when its turn comes.
-                ahead = numbers.get(at + 1).and_then(|&next| {
-                    let read = &read;
-                    Builder::new().spawn_scoped(scope, move || read(next)).ok()
-                });
-                self.segments.adopt(rows, number)?;
-                self.sealed.insert(number);
-                self.changed = true;
-            }
-            Ok(())
-        })
+        let mut fresh = Vec::with_capacity(numbers.len());
+        for &number in numbers {
+            fresh.push(self.segments.open(&self.directory, number, self.shape)?);
+        }
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let before = self.segments.sealed.clone();
+        self.segments.sealed.extend(fresh);
+        if let Err(error) = self.segments.settle() {
+            self.segments.sealed = before;
+            return Err(error);
+        }
+        self.sealed.extend(numbers);
+        self.changed = true;
+        Ok(())
     }
 
     /// Forgets the files that are not there any more: what counts of their rows is in others, which were read.
@@ -199,12 +189,6 @@ impl VectorReader {
         tail.bytes += used as u64;
         tail.held |= rows.bitmap();
         Ok(())
-    }
-
-    /// Returns the ordinals that have a vector, as of the last `refresh`.
-    #[must_use]
-    pub fn held(&self) -> RoaringBitmap {
-        self.tail.as_ref().map_or_else(|| self.held.clone(), |tail| &self.held | &tail.held)
     }
 
     /// Returns the vectors as of the last `refresh`, as a value that later ones leave alone.

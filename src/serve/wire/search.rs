@@ -63,15 +63,7 @@ struct WireHit {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     weak: bool,
     text: String,
-    from: WireRanks,
-}
-
-#[derive(Debug, Serialize)]
-struct WireRanks {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bm25: Option<WireRank>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    vector: Option<WireRank>,
+    from: BTreeMap<String, WireRank>,
 }
 
 #[derive(Debug, Serialize)]
@@ -102,7 +94,7 @@ impl WireHit {
             introduced_in: hit.introduced_in.map(|introduced| introduced.to_string()),
             weak: hit.weak,
             text: hit.text,
-            from: WireRanks { bm25: hit.bm25.map(WireRank::from), vector: hit.vector.map(WireRank::from) },
+            from: hit.ranks.iter().map(|(list, ranked)| (list.as_str().to_owned(), ranked.into())).collect(),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::super::packing::{
 };
 use super::super::vectors::{KEY_BYTES, VectorKey};
 use super::*;
-use dataflows::data::{Lines, TextHash};
+use dataflows::data::{Lines, ModelId, TextHash};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -285,5 +285,31 @@ fn a_store_takes_the_steps_that_its_format_needs_and_no_others() {
         let txn = store.tables.read().unwrap();
         assert_eq!(store.tables.marks.get::<u32>(&txn, b"first").unwrap(), first);
         assert_eq!(store.tables.marks.get::<u32>(&txn, b"second").unwrap(), Some(3));
+    }
+}
+
+#[test]
+fn vector_files_stand_in_the_folder_of_their_set_wherever_the_move_was_broken_off() {
+    let model = ModelId::from_words([3, 4]);
+    let names = ["seg-00000000.tmv", "seg-00000001.tmv.damaged", "tail-00000002.tmv"];
+    for moved in 0..=names.len() {
+        let store = Store::new(&Held { numbers: Vec::new(), vectors: 0 });
+        let (vectors, set) = (store.layout.vectors(), store.layout.vector_set(model));
+        let content = |name: &str| [b"TMVSEAL1", &[0; 8][..], &model.to_bytes(), name.as_bytes()].concat();
+        fs::write(vectors.join(names[0]), content(names[0])).unwrap();
+        // Cut too short to say whose it is.
+        fs::write(vectors.join(names[1]), b"TMV").unwrap();
+        fs::write(vectors.join(names[2]), content(names[2])).unwrap();
+        for name in &names[..moved] {
+            fs::create_dir_all(&set).unwrap();
+            fs::rename(vectors.join(name), set.join(name)).unwrap();
+        }
+        fs::write(store.layout.root().join("FORMAT"), "tidemill store format 3 to 4\n").unwrap();
+        assert!(store.upgrade(STEPS, usize::MAX));
+        let mut found: Vec<_> = fs::read_dir(&set).unwrap().map(|file| file.unwrap().file_name()).collect();
+        found.sort();
+        assert_eq!(found, names);
+        assert_eq!(fs::read(set.join(names[2])).unwrap(), content(names[2]));
+        assert_eq!(fs::read_dir(vectors).unwrap().count(), 1);
     }
 }

@@ -10,7 +10,7 @@ use dataflows::data::{Document, EntryId, Lines};
 use dataflows::memo::{Embedded, Memo};
 use snapshots::{Digest, Ordinal, Statistics, Tokens};
 use std::fmt::Debug;
-use tidemill::search::{Mode, Request, Searcher, Selected, placed_entries};
+use tidemill::search::{ListName, Mode, Request, Searcher, Selected, placed_entries};
 
 /// The questions: identifiers, prose, a phrase, Chinese, words that every or no document holds.
 const QUESTIONS: [&str; 7] = [
@@ -152,8 +152,8 @@ fn ask(searcher: &Searcher, question: &str, mode: Mode, at: Option<&str>) -> Vec
             symbol: hit.card.symbol,
             text: hit.text,
             score: hit.score.to_bits(),
-            bm25: hit.bm25.map(rank),
-            vector: hit.vector.map(rank),
+            bm25: hit.ranks.of(&ListName::BM25).map(rank),
+            vector: hit.ranks.of(&ListName::VECTOR).map(rank),
         })
         .collect()
 }

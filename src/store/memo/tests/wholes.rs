@@ -104,7 +104,7 @@ impl Store<'_> {
     fn restart(&mut self) {
         self.open = None;
         let database = Database::open_writer(&self.layout).unwrap();
-        let memo = database.memo(Fingerprint::default());
+        let memo = database.memo(ModelId::default());
         self.open = Some((database, memo));
     }
 
