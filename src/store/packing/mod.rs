@@ -13,7 +13,7 @@ mod row;
 mod varint;
 
 pub(super) use block::{BLOCK, Numbers, pack_block, unpack_block};
-pub(super) use list::{NumberedChunk, NumberedList, pack_list, unpack_list};
+pub(super) use list::{NumberedChunk, NumberedList, no_syntax_of, pack_list, unpack_list};
 pub(super) use row::{
     PackedDocument, PackedEntry, PackedOutcome, pack_document, pack_entry, unpack_document, unpack_entry,
 };
