@@ -103,8 +103,8 @@ impl GitTracker {
     /// Leaves a commit out that cannot be indexed.
     pub(super) fn refuse(&mut self, step: &Step, error: &EngineError) {
         let Step::Move { to, view, .. } = step else { return };
-        let view = self.views.iter().find(|(_, known)| Some(known.id) == *view).map(|(name, _)| name.as_str());
-        self.omitted.refuse(to.id, view.unwrap_or("the past"), error);
+        let view = view.and_then(|view| name_of(&self.views, view));
+        self.omitted.refuse(to.id, view, error);
     }
 
     /// Returns where a head of the graph stands, if it stands anywhere.
@@ -174,6 +174,7 @@ impl GitTracker {
     /// Plans everything that leads from what was taken so far to where the refs stand.
     pub(super) fn plan(&mut self, numbers: &mut dyn ViewNumbers) -> Result<Vec<Step>, EngineError> {
         let gone = self.gone()?;
+        self.omitted.begin_plan();
         let heads = match self.heads() {
             // What is gone must go before anybody is told that nothing is left.
             Err(EngineError::NoRefs { .. } | EngineError::Unborn { .. }) if !gone.is_empty() => Vec::new(),
@@ -216,7 +217,7 @@ impl GitTracker {
     pub(super) fn took(&mut self, step: &Step) {
         match *step {
             Step::Move { graph_view, to, view } => {
-                self.omitted.took(to.id);
+                self.omitted.took(to.id, view.and_then(|view| name_of(&self.views, view)));
                 self.snapshots.insert(to.id);
                 if graph_view == self.passing {
                     self.passing_at = Some(to.id);
@@ -227,15 +228,19 @@ impl GitTracker {
                 }
             }
             Step::Point { view, commit } => {
-                if let Some(known) = self.views.values_mut().find(|known| known.id == view) {
+                if let Some((name, known)) = self.views.iter_mut().find(|(_, known)| known.id == view) {
                     known.at = Some(commit);
+                    self.omitted.moved_on(name);
                 }
             }
             Step::Leave { graph_view, view } => {
                 if graph_view == self.passing {
                     self.passing_at = None;
                 }
-                self.views.retain(|_, known| Some(known.id) != view);
+                if let Some(name) = view.and_then(|view| name_of(&self.views, view)).map(str::to_owned) {
+                    self.omitted.moved_on(&name);
+                    self.views.remove(&name);
+                }
             }
         }
     }
@@ -244,6 +249,7 @@ impl GitTracker {
     pub(super) fn caught_up(&mut self) {
         if !self.omitted.has_heads() {
             self.backfill = None;
+            self.omitted.has_no_past();
         }
     }
 
@@ -267,17 +273,16 @@ impl GitTracker {
                 Ok(commits) => commits,
                 Err(error) => {
                     if !self.omitted.is_refused(head.commit.id) {
-                        let view = &head.view;
-                        self.omitted.say(format!(
-                            "{view} was rewritten, and its commits since {at} cannot be listed ({}); only its head is taken",
-                            chain(&error)
-                        ));
+                        let why = chain(&error);
+                        let what = format!("its commits since {at} cannot be listed ({why}); only its head is taken");
+                        self.omitted.pass(&head.view, what);
                     }
                     vec![head.commit]
                 }
             },
             None => self.backfilled(head)?,
         };
+        self.omitted.waits_for(&head.view, commits.iter().map(|commit| commit.id));
         commits.retain(|commit| !self.omitted.is_refused(commit.id));
         let graph_view = View(view.id.get());
         for commit in commits {
@@ -292,7 +297,8 @@ impl GitTracker {
         self.snapshots.contains(&commit) || plan.commits.contains(&commit)
     }
 
-    fn plan_tag(&self, head: &Head, view: GitView, plan: &mut Plan) {
+    fn plan_tag(&mut self, head: &Head, view: GitView, plan: &mut Plan) {
+        self.omitted.waits_for(&head.view, std::iter::once(head.commit.id));
         if view.at != Some(head.commit.id) && !self.omitted.is_refused(head.commit.id) {
             if self.has_snapshot(head.commit.id, plan) {
                 plan.steps.push(Step::Point { view: view.id, commit: head.commit.id });
@@ -377,6 +383,11 @@ pub(super) fn heads_of(source: &GitSource, patterns: &[RefPattern], name: &str) 
         };
     }
     Ok(heads)
+}
+
+/// Returns what a view is called.
+fn name_of(views: &BTreeMap<String, GitView>, view: ViewId) -> Option<&str> {
+    views.iter().find(|(_, known)| known.id == view).map(|(name, _)| name.as_str())
 }
 
 /// A plan in the making.
