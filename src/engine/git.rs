@@ -14,6 +14,7 @@
 //! own, which leaves the graph at the end of the plan.
 
 use super::EngineError;
+use super::beside::{Awaited, Beside};
 use super::directory::WORKTREE_VIEW;
 use super::omitted::Omitted;
 use super::step::Step;
@@ -24,13 +25,17 @@ use crate::watch::git::{Commit, GitSource, Head, HeadState, Heads, RefPattern};
 use dataflows::data::View;
 use snapshots::{CommitId, SourceId, ViewId};
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A git repository that is tracked.
+#[derive(Clone)]
 pub(super) struct GitTracker {
     pub(super) id: SourceId,
     pub(super) name: String,
     pub(super) source: GitSource,
+    /// Where it is read, if there are other sources.
+    pub(super) beside: Arc<Beside>,
     patterns: Vec<RefPattern>,
     backfill: Option<Backfill>,
     /// Commits that have a snapshot under today's rules, or are on their way to one.
@@ -85,6 +90,7 @@ impl GitTracker {
             id,
             name,
             source,
+            beside: Beside::new(),
             patterns,
             backfill,
             snapshots: HashSet::new(),
@@ -169,6 +175,21 @@ impl GitTracker {
         }
         self.omitted.note_refs(broken);
         Ok(heads)
+    }
+
+    /// Begins to read beside, by a copy of the tracker, what [`Self::plan`] reads, which then finds it in memory or fails as fast.
+    ///
+    /// What hangs does so there: a plan is made where all sources are fed.
+    pub(super) fn rehearse(mut self) -> Result<Awaited<()>, EngineError> {
+        /// Numbers of no store.
+        struct Nowhere;
+        impl ViewNumbers for Nowhere {
+            fn view(&mut self, _: SourceId, _: &str) -> Result<ViewId, EngineError> {
+                Ok(ViewId::new(u32::MAX))
+            }
+        }
+        // What is wrong is said by the plan itself.
+        self.beside.clone().begin(move || drop(self.plan(&mut Nowhere)))
     }
 
     /// Plans everything that leads from what was taken so far to where the refs stand.
