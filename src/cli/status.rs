@@ -73,8 +73,9 @@ fn running(layout: &Layout, report: Option<&TrackerState>) -> RunningStatus {
 fn missing_source(name: &str, state: &SourceState) -> SourceStatus {
     let kind = if state.kind == "directory" { "directory" } else { "git" };
     let (skipped, tracker) = (BTreeMap::new(), Some(TrackerStatus::from(state)));
-    let (name, unsure) = (name.to_owned(), UnsureStatus::default());
-    SourceStatus { name, kind, views: Vec::new(), documents: 0, skipped, unsure, faults: Vec::new(), tracker }
+    let (name, unsure, without_syntax) = (name.to_owned(), UnsureStatus::default(), BTreeMap::new());
+    let (views, faults) = (Vec::new(), Vec::new());
+    SourceStatus { name, kind, views, documents: 0, skipped, without_syntax, unsure, faults, tracker }
 }
 
 /// What is known of how far behind its source a view is.
@@ -149,6 +150,7 @@ fn source_status(
         views,
         documents: 0,
         skipped: BTreeMap::new(),
+        without_syntax: BTreeMap::new(),
         unsure: UnsureStatus::default(),
         faults: Vec::new(),
         tracker: state.map(TrackerStatus::from),
@@ -163,8 +165,11 @@ fn source_status(
         let alive = reader.with_archive(|archive| archive.bitmaps(selected.version))?;
         for document in reader.catalogue().documents(alive.documents.iter().map(Ordinal::new))? {
             match document.outcome {
-                DocumentOutcome::Indexed { .. } => {
+                DocumentOutcome::Indexed { chunking, .. } => {
                     status.documents += 1;
+                    if let Some(why) = reader.memo().no_syntax(chunking)? {
+                        *status.without_syntax.entry(why.as_str()).or_default() += 1;
+                    }
                     if let Some(file) = unsure(searcher, rules, &document) {
                         status.unsure.count += 1;
                         status.unsure.first.push(file);
@@ -310,6 +315,11 @@ fn show(status: &StatusAnswer) -> Result<()> {
             let skipped: Vec<String> =
                 source.skipped.iter().map(|(reason, number)| format!("{number} {reason}")).collect();
             line(format!("  skipped: {}", skipped.join(", ")))?;
+        }
+        if !source.without_syntax.is_empty() {
+            let cut: Vec<String> =
+                source.without_syntax.iter().map(|(reason, number)| format!("{number} {reason}")).collect();
+            line(format!("  cut without their syntax: {} (`explain PATH` says why)", cut.join(", ")))?;
         }
         show_unsure(&source.unsure)?;
         if let Some(tracker) = &source.tracker {

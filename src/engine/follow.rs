@@ -11,8 +11,8 @@
 //! **Invariant:** a movement only says that something is to be looked at; several that wait are one. The tracker itself
 //! is never run from two places at once. Between two slices it takes what has moved meanwhile.
 //!
-//! Directories are looked at, refs probed and missing sources opened off the feeding thread, so a call that hangs there holds up its own
-//! source only. What reads a repository's trees, or a content for the graph, may still hold up all.
+//! Directories are looked at, refs probed and missing sources opened off the feeding thread; where there are several sources, what a
+//! plan reads, trees and contents are read there too ([`beside`](super::beside)). So a call that hangs holds up its own source only.
 
 use super::EngineError;
 use super::board::Board;
@@ -75,7 +75,7 @@ pub(super) async fn follow(tracker: &mut Tracker) -> Result<(), EngineError> {
         }
         // A slice takes a while, and what moved meanwhile comes next.
         let progress = block_in_place(|| tracker.advance())?;
-        if !matches!(progress, Progress::Nothing) {
+        if !matches!(progress, Progress::Nothing | Progress::Awaited) {
             continue;
         }
         if std::mem::take(&mut retries_now) || retried.elapsed() >= RETRY_INTERVAL {

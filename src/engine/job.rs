@@ -10,11 +10,13 @@
 //! **Invariant:** slices of one step are fed in order and none of them twice; manifests of a step go in one slice
 //! ([`slices`](super::slices)). A step counts as taken once its last slice was fed.
 
+use super::beside::Awaited;
 use super::collector::Planned;
 use super::directory::Found;
 use super::publisher::Head;
-use super::step::Step;
+use super::step::{Diff, Step};
 use crate::index::apply::{Purpose, Target};
+use crate::watch::git::GitError;
 use dataflows::code::is_manifest;
 use dataflows::data::FileChange;
 use snapshots::{VersionId, ViewId};
@@ -36,6 +38,8 @@ pub(super) enum Act {
 /// What a source has to do.
 pub(super) struct Job {
     pub(super) acts: VecDeque<Act>,
+    /// The step whose changes are being looked for.
+    pub(super) looking: Option<(Step, Awaited<Result<Diff, GitError>>)>,
     /// The step that is being fed.
     pub(super) cut: Option<Cut>,
     /// When the next act began.
@@ -46,7 +50,7 @@ pub(super) struct Job {
 
 impl Job {
     pub(super) fn new(acts: impl IntoIterator<Item = Act>, begun: Instant, planned: Option<Planned>) -> Self {
-        Self { acts: acts.into_iter().collect(), cut: None, begun, _planned: planned }
+        Self { acts: acts.into_iter().collect(), looking: None, cut: None, begun, _planned: planned }
     }
 }
 

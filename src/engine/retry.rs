@@ -17,6 +17,7 @@
 use super::EngineError;
 use super::contents::Look;
 use super::fetching::wait;
+use super::job::Job;
 use super::open::restore;
 use super::recover::{arrivals, departures};
 use super::tracker::Tracker;
@@ -71,8 +72,10 @@ impl Tracker {
     /// # Errors
     /// Where the store cannot be written.
     pub(super) fn retry(&mut self) -> Result<(), EngineError> {
-        // Taken aside and brought back, documents must not meet a step of their head that is half fed.
-        if self.slots.iter().any(|slot| slot.job.is_some()) {
+        // Taken aside and brought back, documents must not meet a step of their head that is half fed. One that a source does not
+        // answer for is not fed at all.
+        let may_be_half_fed = |job: &Job| job.looking.is_none();
+        if self.slots.iter().any(|slot| slot.job.as_ref().is_some_and(may_be_half_fed)) {
             return Ok(());
         }
         let known = self.publisher.transient();

@@ -9,6 +9,7 @@
 //! Each source fails for itself: what is wrong with one is noted in its [`Slot`], shown by `status`, and tried again
 //! ([`trouble`](super::trouble)); the others go on.
 
+use super::beside::Beside;
 use super::board::Board;
 use super::collect::{drop_and_collect, measure};
 use super::collector::{Collector, Planning};
@@ -44,6 +45,10 @@ use std::time::{Duration, Instant};
 
 /// How long what is under way may take once a stop is asked for.
 const GRACE: Duration = Duration::from_millis(600);
+
+/// How long a source that does not answer is waited for once all others are through, and how often it is looked for.
+const PATIENCE: Duration = Duration::from_secs(10);
+const TICK: Duration = Duration::from_millis(10);
 
 /// Asks a tracker to stop, within a second or so; clones share the wish.
 #[derive(Clone, Default, Debug)]
@@ -224,7 +229,7 @@ impl Tracker {
         }
         let mut restores = Vec::new();
         for feed in extras.traces {
-            contents.add(Arc::new(TraceContents(feed.trace.clone())));
+            contents.add(Arc::new(TraceContents(feed.trace.clone())), Beside::new());
             let name = feed.name.clone();
             let trace = TraceTracker::register(feed, &mut registry, &archive)?;
             restores.extend(trace.restores(&mut registry, &archive, &database.catalogue())?);
@@ -364,10 +369,14 @@ impl Tracker {
                 self.take_up(index, opened)?;
             }
         }
+        let mut awaited: Option<Instant> = None;
         while !self.stop.is_asked() {
             match self.advance()? {
                 Progress::Nothing => break,
-                Progress::Taken => {}
+                // The others are through. What hangs stays left out, and says so.
+                Progress::Awaited if awaited.get_or_insert_with(Instant::now).elapsed() >= PATIENCE => break,
+                Progress::Awaited => std::thread::sleep(TICK),
+                Progress::Taken => awaited = None,
                 Progress::Failed(error) => failure = Some(error),
             }
         }

@@ -21,13 +21,15 @@
 mod flush;
 
 use super::mapped::Mapped;
-use super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, TextPlace, places, unpack_list};
+use super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, TextPlace, no_syntax_of, places, unpack_list};
 use super::seen::head_key;
 use super::tables::{Opened, Tables};
 use super::texts::TextHashes;
 use super::vectors::vector_key;
 use super::{CodecError, StoreError, WriteTransaction, codec};
-use dataflows::data::{Card, CardHash, Chunk, ChunkingId, Cleaned, DocumentId, EmbedId, ModelId, TextHash};
+use dataflows::data::{
+    Card, CardHash, Chunk, ChunkingId, Cleaned, DocumentId, EmbedId, ModelId, NoSyntax, TextHash,
+};
 use dataflows::embed::Vector;
 use dataflows::memo::{Chunked, Embedded, Keep, Memo};
 use half::f16;
@@ -141,6 +143,16 @@ impl StoreMemo {
             Some(Chunked::Chunks(chunks) | Chunked::WithoutSyntax(chunks, _)) => chunks,
             Some(Chunked::Fault(_)) | None => Vec::new(),
         })
+    }
+
+    /// Returns why the chunks of a stored list were cut without their syntax, where they were.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn no_syntax(&self, id: ChunkingId) -> Result<Option<NoSyntax>, StoreError> {
+        let tables = self.0.mapped.tables()?;
+        let txn = tables.read()?;
+        Ok(tables.chunks.bytes(&txn, &id.to_bytes())?.and_then(no_syntax_of))
     }
 
     /// Writes everything pending into a publish's transaction. The results stay in memory until [`Self::flushed`].

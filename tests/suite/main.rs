@@ -37,6 +37,7 @@ mod stored;
 mod support;
 mod traces;
 mod troubles;
+mod unanswered;
 mod unseen;
 mod whole;
 mod workers;

@@ -151,6 +151,20 @@ impl NoSyntax {
     /// Every reason, in the order of their codes, which stores keep.
     const ALL: [Self; 7] = [Self::Grammar, Self::Steps, Self::Read, Self::Errors, Self::Names, Self::Crash, Self::Open];
 
+    /// Returns the word under which `status` counts the reason.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Grammar => "grammar",
+            Self::Steps => "steps",
+            Self::Read => "read",
+            Self::Errors => "errors",
+            Self::Names => "names",
+            Self::Crash => "crash",
+            Self::Open => "open",
+        }
+    }
+
     /// Returns the byte that stands for the reason in a store.
     #[must_use]
     pub const fn code(self) -> u8 {
