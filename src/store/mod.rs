@@ -32,6 +32,7 @@ mod lease;
 mod looks;
 mod mapped;
 mod memo;
+mod note;
 mod numbering;
 mod packing;
 mod records;

@@ -9,7 +9,7 @@ use crate::workers::program;
 use dataflows::chunk::chunk;
 use dataflows::clean::clean;
 use dataflows::code::{Outline, Outliner, module_name};
-use dataflows::data::NoSyntax;
+use dataflows::data::{NoSyntax, SplitMix};
 use dataflows::rules::Rules;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
@@ -153,16 +153,12 @@ fn tokens(name: &str) -> Vec<String> {
     tokens
 }
 
-/// SplitMix64: the same draws on every machine.
-struct Draw(u64);
+/// The same draws on every machine.
+struct Draw(SplitMix);
 
 impl Draw {
     fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((word ^ (word >> 31)) % end as u64) as usize
+        self.0.below(end)
     }
 
     /// Returns one to four tokens, with or without blanks between them.
@@ -244,7 +240,7 @@ fn random_repetitions_are_cut_within_the_limits() {
     let seconds = std::env::var("TIDEMILL_FUZZ_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
     let budget = Duration::from_secs(seconds.unwrap_or(30));
     let seed = std::env::var("TIDEMILL_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok());
-    let mut draw = Draw(seed.unwrap_or(20));
+    let mut draw = Draw(SplitMix::new(seed.unwrap_or(20)));
     let workers = Workers::start(program()).unwrap();
     let languages = ["rust", "c", "cpp", "python"].map(|name| (name, tokens(name)));
     let plain: Vec<String> = PLAIN.into_iter().chain(MORE_TOKENS).map(str::to_owned).collect();
