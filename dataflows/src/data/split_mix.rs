@@ -24,7 +24,6 @@ impl SplitMix {
     }
 
     /// Returns the next number.
-    #[expect(clippy::should_implement_trait, reason = "a stream that never ends needs no option")]
     pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(Self::STEP);
         Self::mix(self.0)

@@ -90,7 +90,6 @@ impl EditorConfig {
 
     /// Returns what the file says of a path below its folder: nothing, or an encoding, or that it is UTF-8 or unset.
     #[must_use]
-    #[expect(clippy::option_option, reason = "nothing said goes on to the next file, and unset ends the search")]
     pub fn charset(&self, below: &[u8]) -> Option<Option<Charset>> {
         let last = self.globs.matches_candidate(&Candidate::from_bytes(below)).into_iter().max()?;
         self.charsets.get(last).copied()

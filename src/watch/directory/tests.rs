@@ -104,11 +104,6 @@ fn a_working_tree_encoding_gives_the_contents_that_git_would_store() {
     assert_eq!(["a.txt", "sub/b.txt", "sub/c.txt"].map(|path| of(&source, path)), ["着色\n", "着色\n", "hi\n"]);
     source.readings.forget_bytes();
     assert_eq!(of(&source, "sub/b.txt"), "着色\n", "from disk as from memory");
-    // Times long past, so that nothing but the attributes says that a file is to be read again.
-    let past = fs::FileTimes::new().set_modified(std::time::SystemTime::UNIX_EPOCH);
-    for path in ["a.txt", "sub/b.txt"] {
-        fs::File::options().write(true).open(repo.path().join(path)).unwrap().set_times(past).unwrap();
-    }
     repo.write(".gitattributes", "a.txt working-tree-encoding=gbk\n");
     let fresh = open(repo.path());
     assert_eq!(source.scan().unwrap().files, fresh.scan().unwrap().files, "a scan says what one from nothing says");
@@ -279,6 +274,8 @@ fn a_file_at_rest_is_not_read_again() {
     let first = source.scan().unwrap();
     let stamp = hash::Stamp::of(&fs::metadata(folder.path().join("a")).unwrap());
     assert_eq!(source.readings.unchanged(&"a".into(), &stamp, None), Some(first.files[&"a".into()].content));
+    let told = Some(crate::watch::encoding::DiskEncoding::Utf16ByMark);
+    assert_eq!(source.readings.unchanged(&"a".into(), &stamp, told), None, "what is said of its encoding counts too");
     assert_eq!(source.scan().unwrap(), first);
     fs::write(folder.path().join("a"), "2").unwrap();
     assert_ne!(source.scan().unwrap(), first);
