@@ -93,7 +93,7 @@ fn hinted(program: &Program, rev: &str, more: &[&str]) -> String {
     for command in commands {
         let (command, once) = match command.strip_prefix("tidemill ") {
             Some(rest) => (format!("{} {rest}", env!("CARGO_BIN_EXE_tidemill")), " --once"),
-            None => (command, ""),
+            None => (command.to_owned(), ""),
         };
         let output = Command::new("bash")
             .args(["-c", &format!("{command}{once}")])
