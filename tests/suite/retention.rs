@@ -48,7 +48,7 @@ fn refuses(searcher: &Searcher, commit: CommitId) {
     match searcher.search(&request) {
         Err(SearchError::Revision(error @ RevisionError::Dropped { .. })) => {
             let said = error.to_string();
-            assert!(said.contains(&commit.to_string()) && said.contains("`tidemill track /"), "{said}");
+            assert!(said.contains(&commit.to_string()) && said.contains("`tidemill track PATH"), "{said}");
         }
         other => panic!("{other:?} for a dropped snapshot"),
     }

@@ -88,12 +88,14 @@ fn what_counts_from_a_view_counts_from_where_it_stands() {
 /// Runs the hint of a refusal as a shell would, and returns the commit that then answers.
 fn hinted(program: &Program, rev: &str, more: &[&str]) -> String {
     let said = program.refuses(&[&["search", "weir", "--at", rev], more].concat(), &["no snapshot"]);
+    let path = said.trim().rsplit("where PATH is ").next().unwrap();
     let commands: Vec<&str> = said.split('`').skip(1).step_by(2).collect();
     assert!(!commands.is_empty(), "{said}");
     for command in commands {
+        let command = command.replace(" PATH ", &format!(" {path} ")).replace("track PATH", &format!("track {path}"));
         let (command, once) = match command.strip_prefix("tidemill ") {
             Some(rest) => (format!("{} {rest}", env!("CARGO_BIN_EXE_tidemill")), " --once"),
-            None => (command.to_owned(), ""),
+            None => (command, ""),
         };
         let output = Command::new("bash")
             .args(["-c", &format!("{command}{once}")])

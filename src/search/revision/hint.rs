@@ -67,13 +67,13 @@ impl Look<'_> {
                 if *generations > 0 {
                     options += &format!(" --backfill {generations}");
                 }
-                format!("`tidemill track {path}{options}` makes it")
+                format!("`tidemill track PATH{options}` makes it, where PATH is {path}")
             }
             None => {
                 let tag = format!("at-{}", &commit.to_string()[..10]);
                 format!(
                     "no branch or tag leads to it along first parents, so give it a tag with `git -C {path} tag {tag} {commit}`, \
-                     and `tidemill track {path}{options} --ref {tag}` makes it"
+                     and `tidemill track PATH{options} --ref {tag}` makes it, where PATH is {path}"
                 )
             }
         }
