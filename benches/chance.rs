@@ -11,6 +11,7 @@
 
 mod support;
 
+use dataflows::data::SplitMix;
 use dataflows::embed::Embedder;
 use dataflows::memo::Memo;
 use rustc_hash::FxHashSet;
@@ -78,16 +79,12 @@ const OFF_TOPIC: [&str; 20] = [
     "volcano eruption evacuation",
 ];
 
-/// Numbers that look random and are the same in every run (Steele, Lea, Flood: SplitMix).
-struct Numbers(u64);
+/// Words of numbers that are the same in every run.
+struct Numbers(SplitMix);
 
 impl Numbers {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+        self.0.below(bound)
     }
 
     /// Returns a word that is none: letters in any order, or syllables.
@@ -120,7 +117,7 @@ fn main() {
     println!("{}", Machine::describe(&repository));
     let searcher = Searcher::open(&Layout::new(&store)).expect("the store can be read");
     let model = StaticModel::new();
-    let mut numbers = Numbers(7);
+    let mut numbers = Numbers(SplitMix::new(7));
     random_pairs(&searcher, &model, &mut numbers);
     let made_up: Vec<String> =
         (0..MADE_UP).map(|_| (0..2 + numbers.below(2)).map(|_| numbers.word()).collect::<Vec<_>>().join(" ")).collect();

@@ -12,6 +12,7 @@ use crate::serve::wire::ExplanationLine;
 use anyhow::Result;
 use clap::Args;
 use std::ffi::OsString;
+use std::sync::Arc;
 
 #[derive(Args, Debug)]
 pub(super) struct ExplainArgs {
@@ -27,7 +28,7 @@ pub(super) struct ExplainArgs {
 /// Runs `explain`.
 pub(super) fn run(global: &Global, args: &ExplainArgs) -> Result<Outcome> {
     let searcher = Searcher::open(&global.layout())?;
-    let rules = load_rules(global.config()?.rules.as_deref())?;
+    let rules = Arc::new(load_rules(global.config()?.rules.as_deref())?);
     let folder = std::env::current_dir()?;
     let revisions = searcher.revisions();
     let selected = revisions.select(searcher.reader(), args.place.source(), args.place.view(), args.at.as_deref())?;

@@ -37,10 +37,8 @@ pub(super) fn reasons(request: &Request, answer: &Answer) -> Vec<String> {
 /// Says why there is no hit, though words of the query stand somewhere or it has none.
 fn silence(request: &Request, answer: &Answer) -> String {
     let reason = match (request.mode, answer.terms) {
-        (Mode::Bm25, 0) => "the query has no word to look for; words are letters and digits",
-        (Mode::Vector, _) | (_, 0) => {
-            "the model knows no word of the query; --mode bm25 looks for words as they are written"
-        }
+        (Mode::Bm25 | Mode::Hybrid, 0) => "the query has no word to look for; words are letters and digits",
+        (Mode::Vector, _) => "the model knows no word of the query; --mode bm25 looks for words as they are written",
         _ if request.filter.is_some() => "no entry that passes --where holds a word of the query",
         _ => "its words stand somewhere, but no phrase in quotes stands as it is written",
     };

@@ -61,6 +61,9 @@ enum SnapshotsCommand {
     /// Drop the snapshots that the retention of the settings does not keep, and give back what only they held.
     Gc(super::gc::GcArgs),
     /// Check that log, catalogue, results and both indexes fit together; exit status 3 if they do not.
+    ///
+    /// Sources share the catalogue and both indexes, so all of the store is checked in any case; with --source or --view, findings
+    /// in snapshots of others are left out.
     Verify(Place),
 }
 

@@ -2,7 +2,7 @@
 //!
 //! In: a store, and its sources where they can be asked. Out: one object, or lines for people.
 
-use super::output::{bytes, json_line, line, short};
+use super::output::{bytes, count, json_line, line, short};
 use super::{Global, Outcome};
 use crate::engine::load_rules;
 use crate::search::Searcher;
@@ -155,10 +155,12 @@ fn source_status(
         faults: Vec::new(),
         tracker: state.map(TrackerStatus::from),
     };
-    let stores = tracker.and_then(|state| state.sources.get(&record.name));
-    let stores: u64 = stores.map_or(0, |state| state.watches.values().map(|watch| watch.stores).sum());
-    if stores > 0 {
-        status.skipped.insert("store", stores);
+    for watch in state.iter().flat_map(|state| state.watches.values()) {
+        for (reason, number) in [("store", watch.stores), ("editor", watch.editors)] {
+            if number > 0 {
+                *status.skipped.entry(reason).or_default() += number;
+            }
+        }
     }
     let selected = revisions.select(reader, Some(&record.name), None, None).unwrap_or_default();
     for selected in selected {
@@ -202,7 +204,7 @@ fn trouble(trouble: &TroubleStatus) -> String {
 /// Returns what was guessed of a document's encoding, where that may be wrong.
 fn unsure(searcher: &Searcher, rules: &Rules, document: &Document) -> Option<UnsureFile> {
     let rule = rules.rule(rules.for_path(&document.path));
-    match searcher.reader().memo().cleaned(rule.document_id(document.content))? {
+    match searcher.reader().memo().cleaned(rules.document_id(document))? {
         Cleaned::Converted { from: Conversion { encoding, by: Evidence::Unsure }, .. } => {
             Some(UnsureFile { path: WirePath::from(&document.path), encoding, rule: rule.name().to_owned() })
         }
@@ -300,15 +302,16 @@ fn show(status: &StatusAnswer) -> Result<()> {
         (false, _, None) => line("no tracker runs")?,
     }
     for source in &status.sources {
-        line(format!("{} ({}): {} documents", source.name, source.kind, source.documents))?;
+        let documents = count(source.documents, "document", "documents");
+        line(format!("{} ({}): {documents}", source.name, source.kind))?;
         for view in &source.views {
             let behind = lag_text(view);
             line(format!(
-                "  {}  {}  epoch {}  {} entries  {behind}",
+                "  {}  {}  epoch {}  {}  {behind}",
                 view.name,
                 short(&view.commit),
                 view.epoch,
-                view.live_entries
+                count(view.live_entries, "entry", "entries")
             ))?;
         }
         if !source.skipped.is_empty() {
@@ -330,7 +333,7 @@ fn show(status: &StatusAnswer) -> Result<()> {
         }
     }
     let sizes: Vec<String> = status.bytes.iter().map(|(part, size)| format!("{part} {}", bytes(*size))).collect();
-    line(format!("{} entries stored; {}", status.entries, sizes.join(", ")))?;
+    line(format!("{} stored; {}", count(status.entries, "entry", "entries"), sizes.join(", ")))?;
     if let Some(last) = &status.last_collection {
         line(format!(
             "last collected {}: {} snapshots dropped, {} entries removed, {} given back",

@@ -107,7 +107,7 @@ impl Tracker {
             let pace = Pace { poll: *poll, ..Default::default() };
             let looks = self.looks.of(directory.view.get());
             let known = known.unwrap_or_default();
-            let watcher = Watcher::start(&directory.files, known, pace, looks, directory.accepts)?;
+            let watcher = Watcher::start(&directory.files, known, pace, looks, directory.accepts, &self.rules)?;
             self.contents.add(watcher.contents(&directory.files), Beside::new());
             directory.watcher = Some(watcher);
             acts.extend(version.map(|version| Act::Restore(directory.view, version)));
@@ -158,7 +158,7 @@ impl Tracker {
                 let looked = watcher.look();
                 let is_reconciled = looked.as_ref().is_ok_and(|state| state.is_reconciled);
                 self.board.note_watch(&directory.name, watcher.what(), &watcher.state(), is_reconciled);
-                self.board.note_stores(&directory.name, watcher.what(), watcher.stores());
+                self.board.note_left_out(&directory.name, watcher.what(), watcher.left_out());
                 self.find(index, Found { state: looked?, begun, _permit: None })?
             }
             Act::Found(found) => self.find(index, *found)?,

@@ -184,7 +184,7 @@ async fn follow_files(
         let state: Result<DirectoryState, EngineError> = block_in_place(|| watcher.look());
         let reconciled = state.as_ref().is_ok_and(|state| state.is_reconciled);
         board.note_watch(&name, watcher.what(), &watcher.state(), reconciled);
-        board.note_stores(&name, watcher.what(), watcher.stores());
+        board.note_left_out(&name, watcher.what(), watcher.left_out());
         let movement = match state {
             Ok(state) => Movement::Directory(index, Found { state, begun, _permit: Some(permit) }),
             Err(error) => Movement::Unseen(index, chain(&error), watcher.next_look()),

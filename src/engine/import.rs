@@ -3,7 +3,8 @@
 //! In: a folder that was exported. Out: the version, published as any other: one group of the log.
 //!
 //! **Invariant:** the copy is proven before the store is touched, and the version is visible with its last write, the
-//! log's. A source's own row is written just before; a source without a version is shown nowhere.
+//! log's. A copy joins the source of its name only where that may be the same one, as `track` decides it
+//! ([`identity`](super::identity)). A source's own row is written just before; a source without a version is shown nowhere.
 //!
 //! A view that stood at the commit where it was exported is made, if the store does not know it: tracking goes on from
 //! there. One that is known is left where it is.
@@ -56,6 +57,8 @@ pub fn import(layout: &Layout, folder: &Path, name: Option<&str>) -> Result<(Imp
 
     let OpenStore { lock: _lock, model, database, memo, archive, lexical, vectors } = OpenStore::open(layout, &*model)?;
     let mut registry = Registry::open(&database)?;
+    let roots = manifest.roots()?;
+    registry.may_join(&name, kind, commit, parent, &roots, &archive)?;
     let known = registry.named(&name).cloned();
     if let Some((source, _)) = &known
         && let Some(version) = archive.by_commit(*source, commit).and_then(|version| archive.version(version))
@@ -70,7 +73,7 @@ pub fn import(layout: &Layout, folder: &Path, name: Option<&str>) -> Result<(Imp
     copy.fill(&memo)?;
 
     let location = known.map(|(_, record)| record.location).unwrap_or_default();
-    let source = registry.source(SourceRecord { name, kind, location })?;
+    let source = registry.source(SourceRecord { name, kind, location }, &roots)?;
     let mut views = Vec::new();
     for view in &manifest.views {
         let id = registry.view(source, view)?;

@@ -14,10 +14,10 @@ use super::beside::Awaited;
 use super::collector::Planned;
 use super::directory::Found;
 use super::publisher::Head;
+use super::slices::speaks_below;
 use super::step::{Diff, Step};
 use crate::index::apply::{Purpose, Target};
 use crate::watch::git::GitError;
-use dataflows::code::is_manifest;
 use dataflows::data::FileChange;
 use snapshots::{VersionId, ViewId};
 use std::collections::VecDeque;
@@ -80,7 +80,7 @@ impl Cut {
     pub(super) fn next(&mut self, most: usize) -> (Target, Vec<FileChange>, bool) {
         let mut slice = self.parts.pop_front().unwrap_or_default();
         let is_large = slice.len() > most.max(1);
-        if self.can_be_cut && is_large && !slice.iter().all(|change| is_manifest(&change.path)) {
+        if self.can_be_cut && is_large && !slice.iter().all(|change| speaks_below(&change.path)) {
             self.parts.push_front(slice.split_off(most.max(1)));
         }
         let is_last = self.parts.is_empty();

@@ -18,7 +18,7 @@ use super::transient::Transient;
 use crate::index::apply::{ApplyError, IndexWriter, Published, Target};
 use crate::index::{Tended, Urgency};
 use crate::resources::chain;
-use dataflows::data::{ContentId, DocumentPath, View};
+use dataflows::data::{Document, View};
 use dataflows::run::EpochDone;
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -210,7 +210,7 @@ impl Publisher {
     }
 
     /// Returns the documents, as far as epochs are published, that are worth another look.
-    pub(super) fn transient(&self) -> Vec<(View, DocumentPath, ContentId)> {
+    pub(super) fn transient(&self) -> Vec<(View, Document)> {
         self.open.transient.lock().unwrap_or_else(PoisonError::into_inner).documents()
     }
 

@@ -22,7 +22,7 @@ use super::open::restore;
 use super::recover::{arrivals, departures};
 use super::tracker::Tracker;
 use crate::index::apply::Purpose;
-use dataflows::data::{ContentId, DocumentPath, FileMode, FileState, View};
+use dataflows::data::{ContentId, Document, DocumentPath, FileMode, FileState, View};
 use snapshots::{Archive, ViewId};
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
@@ -82,7 +82,7 @@ impl Tracker {
         if known.is_empty() {
             return Ok(());
         }
-        let contents: HashSet<ContentId> = known.iter().map(|(.., content)| *content).collect();
+        let contents: HashSet<ContentId> = known.iter().map(|(_, document)| document.content).collect();
         self.attempts.keep(&contents);
         let mut readable = HashSet::new();
         for content in contents {
@@ -96,8 +96,8 @@ impl Tracker {
                 Look::Missing => {}
                 Look::Damaged(reason) => {
                     if self.attempts.failed(content, self.contents.stamp(content), Instant::now()) {
-                        let path =
-                            known.iter().find(|(.., known)| *known == content).map(|(_, path, _)| path.display());
+                        let is_of = |known: &&(View, Document)| known.1.content == content;
+                        let path = known.iter().find(is_of).map(|(_, document)| document.path.display());
                         tracing::warn!(
                             "{}: {reason}; the document is a fault until the repository holds it whole: `git fsck` names what is damaged",
                             path.unwrap_or_default()
@@ -113,10 +113,11 @@ impl Tracker {
         self.publisher.settle()?;
         let mut heads: BTreeMap<View, BTreeMap<DocumentPath, FileState>> = BTreeMap::new();
         let mut results = Vec::new();
-        for (view, path, content) in self.publisher.transient() {
-            if readable.contains(&content) {
-                results.push(self.rules.rule(self.rules.for_path(&path)).document_id(content));
-                heads.entry(view).or_default().insert(path, FileState { content, mode: FileMode::Regular });
+        for (view, document) in self.publisher.transient() {
+            if readable.contains(&document.content) {
+                results.push(self.rules.document_id(&document));
+                let state = FileState { content: document.content, mode: FileMode::Regular };
+                heads.entry(view).or_default().insert(document.path, state);
             }
         }
         for (view, files) in &heads {
@@ -136,7 +137,7 @@ impl Tracker {
         }
         self.publisher.settle()?;
         // What cannot be read all the same is not taken out and brought back again and again.
-        for (.., content) in self.publisher.transient() {
+        for content in self.publisher.transient().into_iter().map(|(_, document)| document.content) {
             if readable.contains(&content) {
                 self.attempts.failed(content, self.contents.stamp(content), Instant::now());
             }

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! **Invariant:** after the last slice the graph holds what it would hold had all been fed at once, and on the way no stage
-//! is given an input that it would not have been given then. The one thing that reaches from file to file is the module that
-//! a manifest names for all that stands below it. So manifests come before what arrives below them, all of them in one
+//! is given an input that it would not have been given then. Two things reach from file to file: the module that a manifest
+//! names for all that stands below it, and the encoding that an `.editorconfig` gives. So manifests, which word stands for both
+//! here, come before what arrives below them, all of them in one
 //! slice; and what stands below one that changes leaves first, lest it be placed in a module that it never had. That holds
 //! of files that stay as they are too, where they are many: the slice of the manifest would place all of them anew.
 //!
@@ -17,6 +18,7 @@
 
 use dataflows::code::is_manifest;
 use dataflows::data::{DocumentPath, FileChange, FileState, folders_up};
+use dataflows::rules::is_editorconfig;
 use std::collections::HashSet;
 
 /// Files that one slice changes at the most, but for manifests: some 40,000 entries of an engine's sources, of which a slice
@@ -25,6 +27,11 @@ pub(super) const SLICE_CHANGES: usize = 4096;
 
 /// Slices that are under way at the most: one that is published, one that is worked on, and one that waits for it.
 pub(super) const OPEN_SLICES: usize = 3;
+
+/// Says whether a file may change what becomes of others, beside and below it.
+pub(super) fn speaks_below(path: &DocumentPath) -> bool {
+    is_manifest(path) || is_editorconfig(path)
+}
 
 /// Cuts the changes of a step into parts of at most `most` changes, and the last; `standing` are files that stay as they are
 /// and are taken out while manifests change.
@@ -36,7 +43,7 @@ pub(super) fn slices(
     if changes.len() + standing.len() <= most {
         return (Vec::new(), changes);
     }
-    let (manifests, others): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| is_manifest(&change.path));
+    let (manifests, others): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| speaks_below(&change.path));
     let folders: HashSet<Box<[u8]>> = manifests.iter().map(|change| change.path.folder().into()).collect();
     let is_below = |change: &FileChange| folders_up(change.path.folder()).any(|folder| folders.contains(folder));
     let (mut leaving, mut rest) = (Vec::new(), Vec::with_capacity(others.len()));
@@ -87,7 +94,9 @@ mod tests {
 
     type Tree = BTreeMap<DocumentPath, FileState>;
 
-    const PATHS: [&str; 12] = [
+    const PATHS: [&str; 14] = [
+        ".editorconfig",
+        "a/b/.editorconfig",
         "Cargo.toml",
         "a/Cargo.toml",
         "a/package.json",
@@ -121,7 +130,7 @@ mod tests {
     fn placed(tree: &Tree) -> BTreeSet<Placed> {
         let nearest = |path: &DocumentPath| {
             let manifests_in = |folder: &[u8]| -> Vec<_> {
-                let beside = tree.iter().filter(|(other, _)| is_manifest(other) && other.folder() == folder);
+                let beside = tree.iter().filter(|(other, _)| speaks_below(other) && other.folder() == folder);
                 beside.map(|(path, state)| (path.clone(), *state)).collect()
             };
             folders_up(path.folder()).map(manifests_in).find(|found| !found.is_empty()).unwrap_or_default()
@@ -139,11 +148,11 @@ mod tests {
         ) {
             let changes = crate::watch::changes(&before, &after);
             let changed: Vec<&DocumentPath> = changes.iter().map(|change| &change.path).collect();
-            let manifests: Vec<&DocumentPath> = changed.iter().copied().filter(|path| is_manifest(path)).collect();
+            let manifests: Vec<&DocumentPath> = changed.iter().copied().filter(|path| speaks_below(path)).collect();
             let is_moved = |path: &DocumentPath| {
                 folders_up(path.folder()).any(|folder| manifests.iter().any(|manifest| manifest.folder() == folder))
             };
-            let stays = before.iter().filter(|(path, _)| !changed.contains(path) && !is_manifest(path));
+            let stays = before.iter().filter(|(path, _)| !changed.contains(path) && !speaks_below(path));
             let moved = stays.filter(|(path, _)| takes_out && is_moved(path));
             let standing: Vec<_> = moved.map(|(path, state)| (path.clone(), *state)).collect();
             let together = changes.len() + standing.len();
@@ -153,8 +162,8 @@ mod tests {
             let ends = &placed(&before) | &placed(&after);
             let mut tree = before;
             for slice in parts.into_iter().chain([last]) {
-                prop_assert!(slice.len() <= most || slice.iter().all(|change| is_manifest(&change.path)));
-                let is_of_manifests = slice.iter().any(|change| is_manifest(&change.path));
+                prop_assert!(slice.len() <= most || slice.iter().all(|change| speaks_below(&change.path)));
+                let is_of_manifests = slice.iter().any(|change| speaks_below(&change.path));
                 let placed_before = placed(&tree);
                 for FileChange { path, before, after } in slice {
                     prop_assert_eq!(tree.get(&path).copied(), before, "{}", path);
@@ -165,7 +174,7 @@ mod tests {
                 }
                 let placed = placed(&tree);
                 if is_cut && takes_out && is_of_manifests {
-                    let others = |place: &&Placed| !is_manifest(&place.0);
+                    let others = |place: &&Placed| !speaks_below(&place.0);
                     let moved: Vec<_> = placed.symmetric_difference(&placed_before).filter(others).collect();
                     prop_assert!(moved.is_empty(), "{:?} moved with a manifest", moved);
                 }

@@ -33,6 +33,7 @@ mod lease;
 mod looks;
 mod mapped;
 mod memo;
+mod note;
 mod numbering;
 mod packing;
 mod records;

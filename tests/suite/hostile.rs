@@ -9,7 +9,7 @@ use crate::workers::program;
 use dataflows::chunk::cut_text;
 use dataflows::clean::clean;
 use dataflows::code::{Outline, OutlineError, Outliner, module_name};
-use dataflows::data::NoSyntax;
+use dataflows::data::{NoSyntax, SplitMix};
 use dataflows::rules::Rules;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
@@ -163,16 +163,12 @@ fn tokens(name: &str) -> Vec<String> {
     tokens
 }
 
-/// SplitMix64: the same draws on every machine.
-struct Draw(u64);
+/// The same draws on every machine.
+struct Draw(SplitMix);
 
 impl Draw {
     fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((word ^ (word >> 31)) % end as u64) as usize
+        self.0.below(end)
     }
 
     /// Returns one to four tokens, with or without blanks between them.
@@ -262,7 +258,7 @@ fn texts_that_once_cost_too_much_are_cut_within_the_limits() {
 fn random_repetitions_are_cut_within_the_limits() {
     let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
     let budget = Duration::from_secs(number("TIDEMILL_FUZZ_SECONDS").unwrap_or(30));
-    let mut draw = Draw(number("TIDEMILL_FUZZ_SEED").unwrap_or(20));
+    let mut draw = Draw(SplitMix::new(number("TIDEMILL_FUZZ_SEED").unwrap_or(20)));
     let workers = workers();
     let code = CODE.map(|(language, path)| (path, tokens(language)));
     let plain: Vec<String> = PLAIN.into_iter().chain(MORE_TOKENS).map(str::to_owned).collect();

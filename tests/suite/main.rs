@@ -35,6 +35,7 @@ mod slices;
 mod sources;
 mod stored;
 mod support;
+mod surroundings;
 mod traces;
 mod troubles;
 mod unanswered;

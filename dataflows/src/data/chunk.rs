@@ -1,7 +1,7 @@
 //! What cleaning and chunking give: a document's fate, and the chunks of its text.
 //!
 //! In: nothing; these are the values that the clean and chunk stages put out and the memo keeps.
-//! **Invariant:** they are functions of (content, rule) and (cleaned text, rule) alone: no path, view, commit or time.
+//! **Invariant:** they are functions of (content, rule, charset of the tree) and (cleaned text, rule) alone: no path, view, commit or time.
 
 use super::TextHash;
 use serde::{Deserialize, Serialize};
@@ -67,6 +67,8 @@ pub enum Evidence {
     Guess,
     /// The detector, from few characters beyond ASCII: it may be wrong.
     Unsure,
+    /// An `.editorconfig` beside or above the file.
+    Editor,
 }
 
 impl Evidence {
@@ -79,6 +81,7 @@ impl Evidence {
             Self::Nulls => "its NULs lie so",
             Self::Guess => "guessed from its characters",
             Self::Unsure => "guessed from few characters, and may be wrong",
+            Self::Editor => "an .editorconfig says so",
         }
     }
 }

@@ -28,7 +28,7 @@ use super::apply::ApplyError;
 use super::lexical::LexicalWriter;
 use super::vector::VectorWriter;
 use crate::store::{Database, Layout, Portion, Swept};
-use dataflows::data::{ContentId, DocumentId, DocumentPath};
+use dataflows::data::{Document, DocumentId};
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 use snapshots::{Archive, Bitmaps};
@@ -38,7 +38,7 @@ use survey::slices;
 const LEXICAL_ROWS: usize = 32_768;
 
 /// Names what cleaning made of a content at a path, under the rules in force.
-pub type CleanedOf<'a> = &'a dyn Fn(&DocumentPath, ContentId) -> DocumentId;
+pub type CleanedOf<'a> = &'a dyn Fn(&Document) -> DocumentId;
 
 /// What was removed, or would be.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -96,7 +96,7 @@ pub fn collect(
         !stopped
     };
     // Nothing is published meanwhile, so nothing comes back.
-    let none: CleanedOf<'_> = &|_, _| DocumentId::default();
+    let none: CleanedOf<'_> = &|_| DocumentId::default();
     while removal.is_in_database() && go_on() {
         removal.step(database, none, Portion::LARGE, &mut || true)?;
     }

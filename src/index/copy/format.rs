@@ -14,6 +14,7 @@
 //! **Invariant:** a record is handed out only after the sum of its whole file was compared with the manifest's, and again
 //! while it is read. No record is longer than [`MAX_RECORD_BYTES`].
 
+use crate::store::SourceRoots;
 use serde::{Deserialize, Serialize};
 use snapshots::CommitId;
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The format that this build writes and reads.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 /// The largest manifest that is read; the largest honest one has some kilobytes.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 /// The largest record: a text is bounded by the rules' `max_bytes`, and may grow threefold when it is decoded.
@@ -45,6 +46,9 @@ pub struct Manifest {
     pub kind: String,
     pub(super) commit: String,
     pub(super) parent: Option<String>,
+    /// The commits at which the source's history begins, if they are known: what tells it from another of its name.
+    #[serde(default)]
+    pub(super) roots: Vec<String>,
     /// The committer's time, in seconds since 1970.
     pub time: i64,
     /// The views that stood at the commit.
@@ -167,6 +171,16 @@ impl Manifest {
     /// Where it is no hash.
     pub fn parent(&self) -> Result<Option<CommitId>, CopyError> {
         self.parent.as_deref().map(str::parse).transpose().map_err(|_| bad("its parent is no hash"))
+    }
+
+    /// Returns the commits at which the source's history begins.
+    ///
+    /// # Errors
+    /// Where one is no hash.
+    pub fn roots(&self) -> Result<SourceRoots, CopyError> {
+        let roots: Result<Vec<CommitId>, _> = self.roots.iter().map(|root| root.parse()).collect();
+        let roots = roots.map_err(|_| bad("a root is no hash"))?;
+        Ok(if roots.is_empty() { SourceRoots::default() } else { SourceRoots::new(&roots) })
     }
 
     /// Returns the fingerprint of the rules.

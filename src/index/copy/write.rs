@@ -7,7 +7,7 @@
 
 use super::format::{self, CopyError, FORMAT, Manifest, RecordWriter};
 use crate::index::{IndexReader, ReaderError, lexical};
-use crate::store::{SourceRecord, encode};
+use crate::store::{SourceRecord, SourceRoots, encode};
 use dataflows::data::{Cleaned, Document, DocumentPath, EmbedId, Fingerprint, ModelId, Outcome, TextHash, place};
 use dataflows::memo::{Chunked, Embedded, Memo};
 use dataflows::rules::Rules;
@@ -65,6 +65,7 @@ pub fn export(
     })?;
     let mut documents = reader.catalogue().documents(alive.documents.iter().map(Ordinal::new))?;
     documents.sort();
+    let roots = reader.database().source_roots(known.source)?;
     let mut writer = Writer::create(&partial)?;
     for document in &documents {
         writer.document(reader, rules, document)?;
@@ -77,6 +78,7 @@ pub fn export(
         kind: source.kind.as_str().to_owned(),
         commit: known.commit.to_string(),
         parent: known.parent.map(|parent| parent.to_string()),
+        roots: roots.iter().flat_map(SourceRoots::roots).map(|root| root.to_string()).collect(),
         time: known.time,
         views,
         digest: known.digest.to_string(),
@@ -136,8 +138,8 @@ impl Writer {
     fn document(&mut self, reader: &IndexReader, rules: &Rules, document: &Document) -> Result<(), CopyError> {
         let memo = reader.memo();
         self.documents.write(&encode(document))?;
-        let Document { path, content, outcome } = document;
-        let id = rules.rule(rules.for_path(path)).document_id(*content);
+        let Document { path, outcome, .. } = document;
+        let id = rules.document_id(document);
         if let Some(cleaned) = memo.cleaned(id).filter(|cleaned| !matches!(cleaned, Cleaned::Fault(_)))
             && self.known.insert(id.to_bytes())
         {

@@ -20,6 +20,7 @@
 use super::clustered::ClusterRows;
 use super::rows::Rows;
 use super::search::Question;
+use dataflows::data::SplitMix;
 use half::slice::HalfFloatSliceExt;
 
 /// What a byte of a code, eight signs, adds to the product with a question: one number for each of its values.
@@ -154,16 +155,10 @@ fn residual(rows: &Rows, position: usize, centre: &[f32], into: &mut [f32]) -> f
     squares
 }
 
-/// Returns ±1 for each component and round, the same ones always (splitmix64, <https://prng.di.unimi.it/splitmix64.c>).
+/// Returns ±1 for each component and round, the same ones always ([`SplitMix`]).
 fn flips(padded: usize) -> Vec<f32> {
-    let mut state = 0_u64;
-    let mut flip = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        if mixed >> 63 == 0 { 1.0 } else { -1.0 }
-    };
-    (0..ROUNDS * padded).map(|_| flip()).collect()
+    let mut numbers = SplitMix::new(0);
+    (0..ROUNDS * padded).map(|_| if numbers.next() >> 63 == 0 { 1.0 } else { -1.0 }).collect()
 }
 
 /// Rotates: signs, then an orthonormal Walsh-Hadamard transform, in each round.

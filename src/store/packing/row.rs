@@ -9,7 +9,7 @@
 
 use super::varint;
 use crate::store::{CodecError, decode, encode};
-use dataflows::data::{ContentId, SkipReason, StageName};
+use dataflows::data::{Charset, ContentId, SkipReason, StageName};
 use serde::{Deserialize, Serialize};
 use snapshots::{MOST_FIELDS, Tokens};
 
@@ -93,6 +93,13 @@ pub(in crate::store) enum PackedOutcome {
         stage: StageName,
         /// What it said.
         error: String,
+    },
+    /// Any of these, of a file whose tree gives it an encoding.
+    Told {
+        /// The encoding.
+        charset: Charset,
+        /// What became of the file.
+        outcome: Box<Self>,
     },
 }
 
