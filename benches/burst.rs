@@ -1,9 +1,9 @@
-//! How long does a directory take to be consistent again after very many files were written at once, as by a checkout or
-//! an unpacked archive?
+//! How long until a directory is consistent again after very many files were written at once, as by a checkout or an unpacked
+//! archive?
 //!
-//! `cargo bench --bench burst` writes 20,000 files (`TIDEMILL_BENCH_FILES`) into a directory that is followed live, and
-//! prints how long after the last write the last of them was published, in how many epochs, and the largest resident
-//! memory meanwhile. Every file must have come, and what is published must be what a second tracker finds on disk.
+//! `cargo bench --bench burst` writes 20,000 files (`TIDEMILL_BENCH_FILES`) into a directory that is tracked live. It prints the
+//! time from the last write until the last file is published, the number of epochs, and the peak resident memory. Every file must
+//! be published, and the result must equal what a second tracker finds on disk.
 
 mod support;
 
@@ -47,7 +47,7 @@ fn main() {
     }
     let after = written.elapsed();
     let peak = support::memory_megabytes(tracker.id(), "VmHWM");
-    // Nothing is in hand any more, so ending it at once loses nothing.
+    // No work is in progress, so ending it at once loses nothing.
     tracker.kill().and_then(|()| tracker.wait()).expect("the program can be ended");
 
     let again = track(&["--once"]).output().expect("the program starts");
@@ -65,7 +65,7 @@ fn main() {
     println!("| version | {commit} |");
 }
 
-/// Writes a file of some fifty lines that no other one shares; returns its bytes.
+/// Writes a file of some fifty lines that no other file shares; returns its bytes.
 fn write(folder: &Path, number: u64) -> u64 {
     let path = folder.join(format!("d{}/d{}/f{number}.rs", number % 40, number / 40 % 25));
     let functions = (0..10).map(|n| {

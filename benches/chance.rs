@@ -1,13 +1,13 @@
-//! How near does chance bring an entry to a question? Below that a hit without a word of the question is marked weak.
+//! How high is the cosine of an entry with an unrelated question? Below that a hit without a word of the question is marked weak.
 //!
-//! `TIDEMILL_BENCH_READER=STORE TIDEMILL_BENCH_REPO=/path/to/engine.git cargo bench --bench chance` asks a store that is there, of a
-//! repository whose sentences of documentation are the real questions. Three things are counted:
+//! `TIDEMILL_BENCH_READER=STORE TIDEMILL_BENCH_REPO=/path/to/engine.git cargo bench --bench chance` searches an existing store,
+//! of a repository whose sentences of documentation are the real questions. It counts three things:
 //!
 //! - cosines of questions of random words of the store with random entries that have none of those words;
-//! - the greatest cosine of each of a thousand questions of words that are made up;
-//! - how many hits of real questions, and how many first hits, are marked at each threshold, and of the questions that are made up.
+//! - the greatest cosine of each of a thousand nonsense questions;
+//! - how many hits, and how many first hits, are marked at each threshold, for real and for nonsense questions.
 //!
-//! The threshold in `src/search/doubt.rs` is chosen from the second, and the third says what it costs.
+//! The second chose the threshold in `src/search/doubt.rs`, and the third is its cost.
 
 mod support;
 
@@ -24,15 +24,15 @@ use tidemill::index::lexical::analyze;
 use tidemill::search::{ListName, Mode, Request, Searcher};
 use tidemill::store::Layout;
 
-/// Questions of random words, and entries that each is compared with.
+/// Questions of random words, and random entries for each.
 const RANDOM: (usize, usize) = (1_000, 1_000);
-/// Questions that are made up.
+/// Nonsense questions.
 const MADE_UP: usize = 1_000;
 /// Real questions.
 const REAL: usize = 300;
-/// What the threshold might be.
+/// Possible thresholds.
 const THRESHOLDS: [f32; 8] = [0.28, 0.32, 0.34, 0.36, 0.40, 0.45, 0.50, 0.55];
-/// What is asked of an engine, in Chinese: its answers have no word in common with most of these.
+/// Questions about an engine, in Chinese: their answers mostly share no word with them.
 const CHINESE: [&str; 20] = [
     "如何生成相机实体",
     "向世界插入组件",
@@ -55,7 +55,7 @@ const CHINESE: [&str; 20] = [
     "音频播放",
     "生成实体",
 ];
-/// What is asked of no engine.
+/// Questions that are not about an engine.
 const OFF_TOPIC: [&str; 20] = [
     "pomegranate juice recipe",
     "treaty of Westphalia",
@@ -87,7 +87,7 @@ impl Numbers {
         self.0.below(bound)
     }
 
-    /// Returns a word that is none: letters in any order, or syllables.
+    /// Returns a nonsense word: random letters, or syllables.
     fn word(&mut self) -> String {
         let length = 2 + self.below(3);
         if self.below(2) == 0 {
@@ -191,7 +191,7 @@ fn percentiles(mut values: Vec<f32>) -> String {
     format!("p50 {} p90 {} p99 {} p99.9 {} p99.99 {}", shown[0], shown[1], shown[2], shown[3], shown[4])
 }
 
-/// Counts hits that have no word of their question and a cosine below each threshold.
+/// Counts hits without any word of their question and with a cosine below each threshold.
 fn marked(searcher: &Searcher, what: &str, questions: &[String]) {
     let (mut hits, mut firsts) = (Vec::new(), Vec::new());
     for question in questions {

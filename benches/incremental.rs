@@ -1,16 +1,16 @@
-//! How fast is the main job on a real engine repository: first load, a commit while live, backfill, a start with nothing
-//! to do, memory, queries, and what a commit adds to the store?
+//! How fast is the main job on a real engine repository: first load, a live commit, backfill, an idle start, memory, queries, and
+//! the store growth of a commit?
 //!
-//! `TIDEMILL_BENCH_REPO=/path/to/engine.git cargo bench --bench incremental` measures on that repository (it is cloned,
-//! never written to); `TIDEMILL_BENCH_COMMITS` says how many commits of backfill (500), `TIDEMILL_BENCH_ONLY` one part
-//! of three: `load`, `live`, or `backfill`, which measures the growth. Without a repository a small
-//! generated one is used: a smoke test whose figures mean nothing.
+//! `TIDEMILL_BENCH_REPO=/path/to/engine.git cargo bench --bench incremental` measures on that repository (it is cloned, never
+//! written to). `TIDEMILL_BENCH_COMMITS` sets the number of commits of backfill (500), `TIDEMILL_BENCH_ONLY` one part of three:
+//! `load`, `live`, or `backfill`, which measures the growth. Without a repository a small generated one is used: a smoke test
+//! whose figures mean nothing.
 //!
-//! `TIDEMILL_BENCH_BESIDE=/path/to/another/tidemill` compares the program with another one: each follows a clone of its own, and they
-//! get the same commits by turns, so that a machine that becomes slower meets both.
+//! `TIDEMILL_BENCH_BESIDE=/path/to/another/tidemill` compares the program with another one: each tracks its own clone, and they
+//! get the same commits by turns, so that a slower machine affects both.
 //!
-//! The figures are of whole processes, from the outside: the program is started as a user starts it. Latency runs from
-//! the moment the ref is renamed into place to the moment the flushed line of the epoch is read.
+//! The figures are of whole processes: the program is started as a user starts it. Latency runs from the moment the ref is
+//! renamed into place until the flushed line of the epoch is read.
 
 mod support;
 
@@ -24,9 +24,9 @@ use tidemill::store::{Database, Layout};
 
 /// Commits that arrive one by one while the tracker is live.
 const LIVE_COMMITS: usize = 20;
-/// Pairs of trackers, where two programs are compared.
+/// Pairs of trackers, if two programs are compared.
 const PAIRS: usize = 8;
-/// How often each question is asked.
+/// Repetitions of each question.
 const ROUNDS: usize = 20;
 
 /// A part of the bench, by name.
@@ -75,7 +75,7 @@ fn queries(data: &Path) {
             for question in QUESTIONS {
                 let request = Request { mode, ..Request::new(question) };
                 let answer = searcher.search(&request).expect("the question can be answered");
-                // The first round fills caches: it is what a start costs and not what a question costs.
+                // The first round fills caches: it belongs to the cost of a start, not of a question.
                 if round > 0 {
                     times.push(answer.took.as_secs_f64() * 1000.0);
                 }
@@ -116,14 +116,14 @@ fn live(repository: &Repository, folder: &Path) {
     );
 }
 
-/// Lets two programs follow a clone each, and get the same commits by turns; again and again with new stores, since what a process
-/// takes depends on the memory that it happened to get, by more than most changes do.
+/// Lets two programs track a clone each, with the same commits by turns; repeated with new stores, because the memory that a
+/// process happens to get affects its time more than most changes do.
 fn beside(repository: &Repository, folder: &Path, other: &Path) {
     let programs = [Path::new(env!("CARGO_BIN_EXE_tidemill")), other];
     let mut latencies = [Vec::new(), Vec::new()];
     let (mut processor, mut ratios) = ([0.0; 2], Vec::new());
     for pair in 0..PAIRS {
-        // Each is started first every other time, and gets the first commit.
+        // Each is started first in half of the pairs, and then gets the first commit.
         let order = if pair % 2 == 0 { [0, 1] } else { [1, 0] };
         let of_pair = by_turns(repository, &folder.join(pair.to_string()), order.map(|at| programs[at]));
         let mut medians = [0.0; 2];
@@ -153,8 +153,7 @@ fn beside(repository: &Repository, folder: &Path, other: &Path) {
     });
 }
 
-/// Returns the milliseconds of each commit and the seconds of processor time that two programs took, in the order in which they are
-/// started.
+/// Returns the milliseconds of each commit and the seconds of processor time of two programs, in the order of their start.
 fn by_turns(repository: &Repository, folder: &Path, programs: [&Path; 2]) -> [(Vec<f64>, f64); 2] {
     let commits = repository.first_parents(LIVE_COMMITS + 1);
     let (start, arriving) = commits.split_first().expect("the repository has commits");
@@ -208,7 +207,7 @@ fn backfill(repository: &Repository, folder: &Path) {
             (*part, bytes.saturating_sub(earlier) as f64 / epochs / 1000.0)
         })
         .collect();
-    // A head holds the text of the `name` field; it is counted all the same, and told apart.
+    // A head holds the text of the `name` field; it is counted, and printed separately.
     let sum = |left_out: &[&str]| -> f64 {
         grown.iter().filter(|(part, _)| !left_out.contains(part)).map(|(_, grown)| grown).sum()
     };

@@ -1,13 +1,13 @@
-//! How many instructions does each hot path take, on fixed inputs, and is that more than it was?
+//! How many instructions does each hot path take, on fixed inputs, compared with the table?
 //!
 //! `cargo bench --bench instructions` runs every path under valgrind's callgrind, once for a number of rounds and once for twice
-//! as many; the difference is what the rounds cost and the start does not. So threads count too, and clocks, other processes and
-//! the machine's mood do not. The counts are compared with `benches/instructions.tsv`, and a path that takes more than its
-//! tolerance allows ends the bench with an error; one that takes less says so. `-- --write` writes the table anew; `-- PATH`
-//! looks at one; `-- --test` runs every path once, without valgrind, as a smoke test.
+//! as many; the difference is the cost of the rounds without the start. So threads count too, and clocks and other processes do
+//! not. The counts are compared with `benches/instructions.tsv`. A path above its tolerance ends the bench with an error; a path
+//! below it is reported. `-- --write` writes the table; `-- PATH` measures one path; `-- --test` runs every path once, without
+//! valgrind, as a smoke test.
 //!
-//! valgrind shows a processor with AVX2 and without AVX-512, so code that asks the processor runs the same on either. The table
-//! names the compiler: another one gives other counts, which are shown and not judged. The profile of the last run of each
+//! valgrind offers a processor with AVX2 and without AVX-512, so code that checks the processor runs the same everywhere. The
+//! table names the compiler: another one gives other counts, which are shown and not judged. The profile of the last run of each
 //! path stays in `target/tmp/instructions/`, for `callgrind_annotate`.
 //!
 //! The inputs are those of a generated tree (`tidemill bench steady` with seed 1).
@@ -29,7 +29,7 @@ use tidemill::store::Layout;
 use tidemill::trace::generate::{Scenario, Settings, generate};
 use tidemill::trace::{Stored, Trace};
 
-/// What a child of this process runs: the path, the rounds and the folder of the inputs, separated by blanks.
+/// The job of a child process: the path, the rounds and the folder of the inputs, separated by spaces.
 const CHILD: &str = "TIDEMILL_INSTRUCTIONS";
 /// Files of the generated tree: a module.
 const FILES: u64 = 64;
@@ -40,10 +40,10 @@ struct Measured {
     what: &'static str,
     /// Rounds of the shorter run.
     rounds: usize,
-    /// Of a hundred instructions, how many more are no regression: threads that wait do not wait the same twice, and a build in
-    /// other units of code takes some more or less.
+    /// Tolerance in percent: waiting threads do not wait equally often twice, and a build with other code units takes some more
+    /// or less.
     tolerance: f64,
-    /// Makes the inputs, and runs so many rounds.
+    /// Creates the inputs, and runs so many rounds.
     run: fn(&Inputs, usize),
 }
 
@@ -164,7 +164,7 @@ fn count(path: &Measured, inputs: &Inputs) -> u64 {
     (twice - once) / path.rounds as u64
 }
 
-/// The counts that are held to.
+/// The counts of the table.
 #[derive(Default)]
 struct Table {
     compiler: String,
@@ -193,7 +193,7 @@ impl Table {
     }
 }
 
-/// Returns the compiler that made this program, as far as can be known: the one that would make it now.
+/// Returns the compiler of this program, as far as can be known: the one that would build it now.
 fn compiler() -> String {
     let output = Command::new("rustc").arg("--version").output();
     output.map_or_else(|_| "no compiler".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
@@ -205,7 +205,7 @@ struct Inputs {
 }
 
 impl Inputs {
-    /// Makes trace and store, once for all runs.
+    /// Creates trace and store, once for all runs.
     fn make(&self) {
         let settings = Settings { files: FILES, epochs: 33, seed: 1 };
         generate(&self.trace_path(), Scenario::Steady, settings).expect("the folder can be written");
@@ -284,7 +284,7 @@ fn embed(inputs: &Inputs, rounds: usize) {
     }
 }
 
-/// Publishes a commit a round, from an empty store; what the first load costs is the same however many follow.
+/// Publishes one commit per round, from an empty store; the cost of the first load does not depend on their number.
 fn publish(inputs: &Inputs, rounds: usize) {
     let path = inputs.folder.join(format!("steady-{rounds}.tmtrace"));
     let settings = Settings { files: FILES, epochs: rounds + 1, seed: 1 };

@@ -1,12 +1,12 @@
-//! Is the main job incremental: does a commit cost what it changes, in time and in work, whatever came before it, and how
-//! does that compare with building anew?
+//! Is the main job incremental: does a commit cost only its changes, in time and in work, whatever the history, and how does that
+//! compare with a rebuild?
 //!
 //! `TIDEMILL_BENCH_REPO=/path/to/engine.git cargo bench --bench replay` records the last commits of that repository
-//! (`TIDEMILL_BENCH_COMMITS` of them, 1,000) and replays them: through everything, through the graph alone over a memo that
-//! knows everything, and some of them from nothing; then generated trees of two sizes. Without a repository a small generated one is
-//! used: a smoke test whose figures mean nothing.
+//! (`TIDEMILL_BENCH_COMMITS` of them, 1,000) and replays them: through everything, through the graph alone over a warm memo, and
+//! some of them from scratch; then generated trees of two sizes. Without a repository a small generated one is used: a smoke test
+//! whose figures mean nothing.
 //!
-//! It runs the code of `tidemill replay`, in one process, so every figure can be had again with that command.
+//! It runs the code of `tidemill replay`, in one process, so that command repeats every figure.
 
 mod support;
 

@@ -1,12 +1,12 @@
-//! What does a question cost, and how much of the exact answer does it find, by size, selectivity and age; and what do a
-//! reader, a version and a commit cost in a store of a million entries?
+//! What does a question cost, and how much of the exact answer does it find, by size, selectivity and age? And what do a reader,
+//! a version and a commit cost in a store of a million entries?
 //!
 //! `TIDEMILL_BENCH_REPO=/path/to/engine.git TIDEMILL_BENCH_ENTRIES=30000,1000000 cargo bench --bench retrieval` makes a store of
-//! each size from that repository's head (its files again and again, each copy with other words: `support/copies.rs`) and
-//! asks it. `TIDEMILL_BENCH_FOLDER` keeps repositories and stores as `SIZE.git` and `SIZE` in that folder, and finds them again;
-//! `TIDEMILL_BENCH_ONLY` names one part of `make`, `query`, `log`, `publish` (which adds commits to the store it measures) and
-//! `dead`; `TIDEMILL_BENCH_DEAD` says how many living entries the last has (5,000). Without a repository a small generated
-//! one is taken: a smoke test whose figures mean nothing.
+//! each size from that repository's head (its files repeated, each copy with other words: `support/copies.rs`) and searches it.
+//! `TIDEMILL_BENCH_FOLDER` keeps repositories and stores as `SIZE.git` and `SIZE` in that folder, and finds them again.
+//! `TIDEMILL_BENCH_ONLY` names one part of `make`, `query`, `log`, `publish` (which adds commits to the store that it measures)
+//! and `dead`; `TIDEMILL_BENCH_DEAD` sets the number of live entries of the last (5,000). Without a repository a small generated
+//! one is used: a smoke test whose figures mean nothing.
 //!
 //! Questions are asked in a process of its own, with the program's allocator, and drawn in another, so its memory is that of a reader.
 //! Each is asked once before it is measured. Cold questions are asked each in a process of its own. `TIDEMILL_BENCH_READER=STORE` asks a
@@ -32,17 +32,17 @@ use tidemill::store::Layout;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Small commits behind the first load.
+/// Small commits after the first load.
 const COMMITS: usize = 20;
-/// How often every question is asked.
+/// Repetitions of every question.
 const ROUNDS: usize = 3;
-/// Shares of the entries that filters let pass.
+/// Shares of the entries that filters pass.
 const SHARES: [f64; 4] = [0.5, 0.1, 0.01, 0.001];
 /// Hits that are compared with the exact ones.
 const K: usize = 10;
-/// The store that is asked.
+/// The store to search.
 const READER: &str = "TIDEMILL_BENCH_READER";
-/// What a child of this process asks it: a file.
+/// The questions for a child process: a file.
 const ASKED: &str = "TIDEMILL_BENCH_ASKED";
 /// The one question that a child of this process asks it: a file as well.
 const COLD: &str = "TIDEMILL_BENCH_COLD";
@@ -92,7 +92,7 @@ fn main() {
     }
 }
 
-/// A repository and the store that follows it.
+/// A repository and its store.
 struct Store {
     data: PathBuf,
     repository: PathBuf,
@@ -105,7 +105,7 @@ impl Store {
         Self { data: data.to_owned(), repository: repository.into() }
     }
 
-    /// Makes what is not there yet: the copies in one commit, then the small commits.
+    /// Creates what is missing: the copies in one commit, then the small commits.
     fn make(&self, origin: &Repository, entries: usize) {
         if !self.repository.exists() {
             Corpus::read(origin.path(), SEED).replicate(entries, &self.repository);
@@ -153,7 +153,7 @@ fn log(store: &Store) {
     let (mut opened, mut rebuilt) = (Vec::new(), Vec::new());
     for round in 0..50 {
         let started = Instant::now();
-        // A handle of its own, which keeps no bitmaps yet.
+        // A separate handle, without cached bitmaps.
         let fresh = Archive::open_reader(&folder).expect("the log opens");
         opened.push(milliseconds(started));
         let started = Instant::now();
@@ -164,13 +164,13 @@ fn log(store: &Store) {
     row("a version of it, cold", latency(&mut rebuilt));
 }
 
-/// What is asked of a store. To draw it takes the whole repository, which a reader has no need of.
+/// The input for a store. Drawing it takes the whole repository, which a reader does not need.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Drawn {
     questions: Vec<String>,
     /// The oldest commit.
     oldest: String,
-    /// Filters by path that let about [`SHARES`] of the entries pass.
+    /// Filters by path that pass about [`SHARES`] of the entries.
     filters: Vec<String>,
 }
 
@@ -190,7 +190,7 @@ impl Drawn {
     }
 }
 
-/// Has a store asked by a process that does nothing else.
+/// Lets a child process search a store.
 fn query(store: &Store) {
     let folder = tempfile::tempdir().expect("a folder for temporary files can be made");
     let file = folder.path().join("asked.json");
@@ -260,7 +260,7 @@ fn ask_once(store: &Store, file: &Path) {
     println!("{}", serde_json::to_string(&answer).expect("numbers can be written"));
 }
 
-/// Asks a store, in a process that does nothing else.
+/// Searches a store, in a process that does nothing else.
 fn ask(store: &Store, drawn: &Drawn) {
     let started = Instant::now();
     let searcher = store.searcher();
@@ -295,7 +295,7 @@ fn ask(store: &Store, drawn: &Drawn) {
         };
         let ((passing, first), (_, filtering)) = (passing(), passing());
         let share = passing.len() as f64 / view.entries.len() as f64;
-        // A filter that takes seconds is not asked for hundreds of times.
+        // A filter that takes seconds is not repeated hundreds of times.
         let few = &asked[..(2_000.0 / filtering).clamp(3.0, 20.0) as usize];
         let figures = modes.map(|mode| {
             let request = |question: &String| Request { mode, filter: Some(filter.clone()), ..Request::new(question) };
@@ -317,9 +317,9 @@ fn ask(store: &Store, drawn: &Drawn) {
     resident("resident memory of the reader after all that", &reach);
 }
 
-/// Prints what of this process is resident.
+/// Prints the resident memory of this process.
 fn resident(what: &str, reach: &str) {
-    // The allocator gives back what is free after half a second.
+    // The allocator returns free memory after half a second.
     std::thread::sleep(Duration::from_secs(2));
     let memory = |name| support::memory_megabytes(std::process::id(), name);
     let parts: Vec<String> = support::resident_parts().iter().map(|(part, mb)| format!("{part} {mb:.0}")).collect();
@@ -329,12 +329,12 @@ fn resident(what: &str, reach: &str) {
     );
 }
 
-/// What asking every question a few times took, in milliseconds.
+/// The times of asking every question repeatedly, in milliseconds.
 struct Asked {
     /// Each question's first time, which fills caches.
     first: Vec<f64>,
     others: Vec<f64>,
-    /// Processor time of a question, all threads together, the first times left out.
+    /// Processor time of a question, over all threads, without the first times.
     processor: f64,
 }
 
@@ -361,13 +361,13 @@ fn times(searcher: &Searcher, asked: &[String], request: impl Fn(&String) -> Req
     Asked { first, others, processor }
 }
 
-/// Returns the exact best of some entries: the scan that every other answer is compared with.
+/// Returns the exact best of some entries: the scan that is the reference for every other answer.
 fn exactly(view: &IndexView, alive: &RoaringBitmap, question: &[f32], reader: &IndexReader) -> Vec<(Ordinal, f32)> {
     let vectors = reader.vectors(view).expect("the vectors can be read");
     vectors.search(alive, question, K, Reach::All, reader).expect("the vectors can be searched").ranked
 }
 
-/// Returns which share of the exact hits the vector index finds, on average and at worst, and what a scan takes.
+/// Returns the share of the exact hits that the vector index finds, on average and at worst, and the time of a scan.
 fn recall(searcher: &Searcher, view: &IndexView, asked: &[String], alive: &RoaringBitmap) -> String {
     use dataflows::embed::Embedder;
     let (model, reader) = (StaticModel::new(), searcher.reader());
@@ -381,7 +381,7 @@ fn recall(searcher: &Searcher, view: &IndexView, asked: &[String], alive: &Roari
         let vectors = reader.vectors(view).expect("the vectors can be read");
         let found = vectors.search(alive, &question, K, Reach::Near, reader).expect("the vectors can be searched");
         quick.push(milliseconds(started));
-        // By score: which of several entries with one vector are found is no matter.
+        // By score: any of several entries with one vector counts.
         let border = exact.last().map_or(f32::NEG_INFINITY, |(_, score)| *score);
         let right = found.ranked.iter().filter(|(_, score)| *score >= border).count();
         recalls.push(right as f64 / exact.len().max(1) as f64);
@@ -395,9 +395,9 @@ fn recall(searcher: &Searcher, view: &IndexView, asked: &[String], alive: &Roari
     )
 }
 
-/// Returns filters by path that let about [`SHARES`] of the entries pass.
+/// Returns filters by path that pass about [`SHARES`] of the entries.
 ///
-/// Folders are weighed by their bytes; what really passes is asked of the store.
+/// Folders are weighed by their bytes; the store gives the actual share.
 fn filters(repository: &Path) -> Vec<String> {
     let weights = support::folder_weights(repository);
     let whole = weights.iter().find(|(folder, _)| folder.is_empty()).map_or(1, |(_, bytes)| *bytes) as f64;
@@ -419,7 +419,7 @@ fn filters(repository: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Measures commits that arrive at a store while its tracker is live.
+/// Measures commits to a store while its tracker is live.
 fn publish(store: &Store) {
     let repository = Repository::open(&store.repository);
     let commits = small_commits(&store.repository, COMMITS + 1);
@@ -450,13 +450,13 @@ fn publish(store: &Store) {
     live.end();
 }
 
-/// Compares a store in which each living entry has ten dead ones with one that holds the living only.
+/// Compares a store with ten dead entries for each live one with a store of the live ones only.
 fn dead(origin: &Repository, folder: &Path, living: usize) {
     let (old, fresh) = (Store::at(&folder.join("rewritten")), Store::at(&folder.join("fresh")));
     Corpus::read(origin.path(), SEED).rewrite(living, DEATHS, &old.repository);
     let repository = Repository::open(&old.repository);
     run(track(&repository, &old.data, &["--once", "--backfill", "all"]));
-    // What a tracker does while nothing arrives belongs to it.
+    // The maintenance of an idle tracker is part of it.
     let live = Live::start(&repository, &old.data);
     std::thread::sleep(Duration::from_secs(number("TIDEMILL_BENCH_IDLE", 5) as u64));
     live.end();
@@ -484,8 +484,7 @@ fn dead(origin: &Repository, folder: &Path, living: usize) {
     }
 }
 
-/// Asks every question in two ways, by turns, so that whatever else the machine does meets both; returns the latencies and
-/// their ratio.
+/// Asks every question in two ways, by turns, so that other load affects both; returns the latencies and their ratio.
 fn beside(left: Way<'_>, right: Way<'_>, asked: &[String]) -> String {
     let mut figures = [Vec::new(), Vec::new()];
     for round in 0..=ROUNDS {
@@ -503,5 +502,5 @@ fn beside(left: Way<'_>, right: Way<'_>, asked: &[String]) -> String {
     format!("{} against {}: {ratio:.2} ×", latency(&mut left), latency(&mut right))
 }
 
-/// A store, and what is made of a question.
+/// A store, and the search of a question in it.
 type Way<'a> = (&'a Searcher, &'a dyn Fn(&String) -> Request);

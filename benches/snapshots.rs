@@ -1,9 +1,9 @@
 //! What do snapshots cost on a real engine repository: bytes of a commit in the log, opening the log and a version of it,
-//! comparing two, and what dropping most of them gives back, in what time, with the same answers?
+//! comparing two; and what does dropping most of them free, in what time, with the same answers?
 //!
 //! `TIDEMILL_BENCH_REPO=/path/to/engine.git cargo bench --bench snapshots` measures on that repository (it is cloned, never
-//! written to); `TIDEMILL_BENCH_COMMITS` says how many commits get a snapshot (500), `TIDEMILL_BENCH_KEEP` how many are
-//! kept (50). Without a repository a small generated one is used: a smoke test whose figures mean nothing.
+//! written to). `TIDEMILL_BENCH_COMMITS` sets how many commits get a snapshot (500), `TIDEMILL_BENCH_KEEP` how many are kept
+//! (50). Without a repository a small generated one is used: a smoke test whose figures mean nothing.
 
 mod support;
 
@@ -48,7 +48,7 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// Runs the program to the end in a folder; returns the seconds it took and what it printed.
+/// Runs the program to the end in a folder; returns the seconds and the output.
 fn run(data: &Path, folder: &Path, arguments: &[&str]) -> (f64, Vec<Value>) {
     let started = Instant::now();
     let output = Command::new(env!("CARGO_BIN_EXE_tidemill"))
@@ -65,7 +65,7 @@ fn run(data: &Path, folder: &Path, arguments: &[&str]) -> (f64, Vec<Value>) {
     (started.elapsed().as_secs_f64(), lines)
 }
 
-/// Measures the log: what a version takes, and how soon it is there.
+/// Measures the log: the size of a version, and the time to open it.
 fn versions(data: &Path) {
     let folder = data.join("versions");
     let mut opened = Vec::new();
@@ -89,7 +89,7 @@ fn versions(data: &Path) {
     let mut compared = Vec::new();
     let last = VersionId::new(versions.len() as u32 - 1);
     for at in (0..versions.len()).step_by((versions.len() / 50).max(1)) {
-        // A handle of its own, which keeps no bitmaps yet.
+        // A separate handle, without cached bitmaps.
         let fresh = Archive::open_reader(&folder).expect("the log opens");
         let started = Instant::now();
         fresh.bitmaps(VersionId::new(at as u32)).expect("the version is there");
@@ -102,7 +102,7 @@ fn versions(data: &Path) {
     row("the difference of an old version and the head", median(&mut compared));
 }
 
-/// Measures what keeping the newest snapshots alone gives back.
+/// Measures what keeping only the newest snapshots frees.
 fn collection(repository: &Repository, data: &Path, folder: &Path, keep: usize) {
     let kept = repository.first_parents(keep);
     let (oldest, newest) = (&kept[0], &kept[kept.len() - 1]);
@@ -139,7 +139,7 @@ fn collection(repository: &Repository, data: &Path, folder: &Path, keep: usize) 
     row("… all of it, before and after", format!("{}, {}", megabytes(total[0]), megabytes(total[1])));
 }
 
-/// Returns what a store answers as of a commit, scores by their bits.
+/// Returns a store's answers as of a commit, with the bits of the scores.
 fn answers(data: &Path, commit: &str) -> Vec<(String, u32, String)> {
     let searcher = Searcher::open(&Layout::new(data)).expect("the store can be read");
     let mut answers = Vec::new();

@@ -1,7 +1,7 @@
-//! What does each stage cost by itself: cleaning, cutting, embedding, the graph, publishing, a question?
+//! What does each stage cost alone: cleaning, cutting, embedding, the graph, publishing, a question?
 //!
-//! `cargo bench --bench stages` measures; `cargo bench --bench stages -- --test` runs everything once, as a smoke test. The
-//! texts are those of a generated tree (`tidemill bench steady` with seed 1), so the figures of two machines are of the same bytes.
+//! `cargo bench --bench stages` measures; `cargo bench --bench stages -- --test` runs everything once, as a smoke test. The texts
+//! are those of a generated tree (`tidemill bench steady` with seed 1), so two machines measure the same bytes.
 
 use dataflows::chunk::chunk;
 use dataflows::clean::clean;
@@ -26,7 +26,7 @@ use tidemill::trace::{EpochRecord, Stored, Trace};
 /// Files of the generated tree: ten modules.
 const FILES: u64 = 640;
 
-/// The generated tree, and the folder that it lies in.
+/// The generated tree, with its folder.
 static CORPUS: LazyLock<(TempDir, Arc<Trace>)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a folder for temporary files can be made");
     let path = folder.path().join("steady.tmtrace");
@@ -95,7 +95,7 @@ fn embed_texts(bencher: Bencher<'_, '_>, ending: &str) {
         .bench(|| model.embed_documents(&texts).expect("the built-in model runs").len());
 }
 
-/// Contents of the trace, as the graph asks for them.
+/// The contents of the trace, for the graph.
 struct FromTrace;
 
 impl Contents for FromTrace {
@@ -137,7 +137,7 @@ impl Graph {
     }
 }
 
-/// A commit of five files and the commit that takes it back, over a memo that knows both.
+/// A commit of five files and its revert, over a memo that has both.
 #[divan::bench]
 fn graph_there_and_back(bencher: Bencher<'_, '_>) {
     let mut graph = Graph::holding_the_tree();

@@ -1,17 +1,16 @@
-//! Does what the index does for itself between commits hold up a publish, or a search?
+//! Does index maintenance between commits delay a publish, or a search?
 //!
-//! `TIDEMILL_BENCH_REPO=/path/to/engine.git cargo bench --bench upkeep` makes a store of `TIDEMILL_BENCH_DEAD` (5,000) living
-//! entries, each of which was written anew ten times, without any upkeep. Searches come while nobody else is at work, and while a
-//! tracker does nothing but upkeep, by turns with stores of their own; then commits and searches come while it does upkeep, and as many
-//! again when it has nothing left to do. It prints what all took, and the longest step during which the publishing thread can do
-//! nothing else.
+//! `TIDEMILL_BENCH_REPO=/path/to/engine.git cargo bench --bench upkeep` makes a store of `TIDEMILL_BENCH_DEAD` (5,000) live
+//! entries, each of which was rewritten ten times, without any maintenance. Searches run on an idle machine, and beside a tracker
+//! that only runs maintenance, by turns with separate stores. Then commits and searches run beside maintenance, and as many after
+//! it. The bench prints all times, and the longest step during which the publishing thread can do nothing else.
 //!
-//! Then it makes a store of `TIDEMILL_BENCH_COMMITS` (500) snapshots, of which `TIDEMILL_BENCH_KEEP` (50) are to be kept, and lets
-//! commits and searches come while a tracker collects the rest, asked by `snapshots gc`, and as many while it does not.
+//! Then it makes a store of `TIDEMILL_BENCH_COMMITS` (500) snapshots, of which `TIDEMILL_BENCH_KEEP` (50) are to be kept. Commits
+//! and searches run while a tracker collects the rest, at the request of `snapshots gc`, and as many without a collection.
 //!
-//! A step begins only while no epoch is under way, and the stages in front of publishing take their time: a publish waits for
-//! what is left of the step then, which is less than the step. So both are told. Without a repository a small generated one is taken: a smoke
-//! test whose figures mean nothing.
+//! A step begins only while no epoch is in progress, and the stages before publishing take their time: a publish waits only for
+//! the rest of the step. So both are printed. Without a repository a small generated one is used: a smoke test whose figures mean
+//! nothing.
 
 mod support;
 
@@ -29,11 +28,11 @@ use tidemill::store::Layout;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Commits beside upkeep, and as many behind it.
+/// Commits beside maintenance, and as many after it.
 const COMMITS: usize = 20;
-/// Stores whose upkeep meets searches.
+/// Stores whose maintenance runs beside searches.
 const ROUNDS: usize = 3;
-/// What is told of an epoch that is finished while the publishing thread is at a step.
+/// The log text for an epoch that finishes during a step of the publishing thread.
 const WAITED: &str = "… of that, until the thread that publishes was free (reach ≤ 20 ms)";
 
 fn main() {
@@ -48,7 +47,7 @@ fn main() {
     }
 }
 
-/// Measures commits and searches that meet a collection, against those that meet none; and a collection that meets nothing.
+/// Measures commits and searches beside a collection, against those without; and a collection without load.
 fn collecting(origin: &Repository, folder: &Path, commits: usize, keep: usize) {
     let (data, idle, settings) = (folder.join("collected"), folder.join("idle"), folder.join("settings.toml"));
     run(track(origin, &data, &["--once", "--backfill", &commits.saturating_sub(1).to_string()]));
@@ -109,13 +108,13 @@ fn collecting(origin: &Repository, folder: &Path, commits: usize, keep: usize) {
     row("`snapshots gc` beside the commits; with nothing beside it", format!("{:.1} s; {:.1} s", busy.0, alone.0));
 }
 
-/// Measures searches and commits that meet the upkeep of a store in which each living entry has ten dead ones, against those
-/// that meet nothing.
+/// Measures searches and commits beside the maintenance of a store with ten dead entries for each live one, against those
+/// without.
 fn upkeep(origin: &Repository, folder: &Path, living: usize) {
     let (untidy, path) = (folder.join("untidy"), folder.join("untidy.git"));
     Corpus::read(origin.path(), SEED).rewrite(living, DEATHS, &path);
     let repository = Repository::open(&path);
-    // Ended when the last line is there, as by somebody who stops the tracker: what can wait is left to do.
+    // Stopped at the last line, as by a user: maintenance is left undone.
     let mut loads = Live::start_with(&repository, &untidy, &["--backfill", "all"]);
     while loads.next()["commit"].as_str() != Some(repository.head()) {}
     // Killed, when it is dropped.
@@ -170,7 +169,7 @@ fn upkeep(origin: &Repository, folder: &Path, living: usize) {
     row("hybrid search beside those commits", figure);
 }
 
-/// Copies a store, and waits for the disk, so that nothing that is measured does.
+/// Copies a store, and waits for the disk, so that no measured code does.
 fn copy(data: &Path, to: &Path) -> PathBuf {
     let copied = Command::new("cp").arg("-a").arg(data).arg(to).status();
     assert!(copied.is_ok_and(|status| status.success()), "the store can be copied");
@@ -178,7 +177,7 @@ fn copy(data: &Path, to: &Path) -> PathBuf {
     to.to_owned()
 }
 
-/// Asks until something has ended; returns what each question took.
+/// Searches until a process has ended; returns the time of each question.
 fn beside(data: &Path, asked: &[String], something: impl FnOnce() + Send) -> Vec<f64> {
     let ends = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -190,7 +189,7 @@ fn beside(data: &Path, asked: &[String], something: impl FnOnce() + Send) -> Vec
     })
 }
 
-/// Returns what commits and searches take while both come.
+/// Returns the times of commits and searches while both run.
 fn met(
     repository: &Repository,
     live: &mut Live,
@@ -213,7 +212,7 @@ fn met(
     })
 }
 
-/// Asks a question every 20 ms until that is enough, by how many were asked; returns what each took.
+/// Asks a question every 20 ms until `enough` is true of their number; returns the time of each.
 fn ask(data: &Path, questions: &[String], is_enough: impl Fn(usize) -> bool) -> Vec<f64> {
     let mut searcher = Searcher::open(&Layout::new(data)).expect("the store can be read");
     let mut times = Vec::new();
@@ -221,7 +220,7 @@ fn ask(data: &Path, questions: &[String], is_enough: impl Fn(usize) -> bool) -> 
         if is_enough(times.len()) {
             break;
         }
-        // As a server does; one that never looks again would hold what is dropped.
+        // As a server does; a reader without refreshes would hold dropped versions.
         searcher.refresh().expect("the store can be read");
         let answer = searcher.search(&Request::new(question)).expect("the question can be answered");
         times.push(answer.took.as_secs_f64() * 1000.0);
@@ -235,14 +234,14 @@ fn last(mut waits: Vec<f64>) -> Vec<f64> {
     waits.split_off(waits.len().saturating_sub(COMMITS))
 }
 
-/// Waits until a log tells of something.
+/// Waits until a log has an entry.
 fn told(log: &Path, something: &str) {
     while !std::fs::read_to_string(log).is_ok_and(|log| log.contains(something)) {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Waits until nothing more is done: upkeep begins after two calm seconds.
+/// Waits until nothing more is done: maintenance begins after two calm seconds.
 fn rested(log: &Path) {
     let mut known = 0;
     while steps_of(log, UPKEEP).len() > std::mem::replace(&mut known, steps_of(log, UPKEEP).len()) {
@@ -255,7 +254,7 @@ const RESTS: &str = "upkeep has nothing left to do";
 const COLLECTING: &str = "a step of collecting took ";
 const WAITING: &str = "an epoch waited ";
 
-/// Returns the milliseconds of each step of one kind that a log tells of.
+/// Returns the milliseconds of each step of one kind in a log.
 fn steps_of(log: &Path, kind: &str) -> Vec<f64> {
     let log = std::fs::read_to_string(log).unwrap_or_default();
     let steps = log.lines().filter_map(|line| line.split_once(kind)?.1.split_once(" ms"));

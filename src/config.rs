@@ -1,8 +1,8 @@
-//! What a run is asked to do: settings with their defaults, from `tidemill.toml` and the command line.
+//! The settings of a run with their defaults, from `tidemill.toml` and the command line.
 //!
-//! In: a file's text. Out: checked values. **Invariant:** every setting has a default, so no file is needed; a setting
-//! that is not known is an error, since a misspelt one would be silently without effect. A relative path in a file counts from the
-//! folder of that file, wherever the command is run.
+//! In: a file's text. Out: checked values. **Invariant:** every setting has a default, so no file is needed. An unknown setting
+//! is an error, because a misspelt one would be silently ignored. A relative path in a file counts from the folder of that file,
+//! wherever the command is run.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -13,18 +13,18 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// The sources that `track` follows where none is named on the command line.
+    /// The sources of `track`, if none is named on the command line.
     #[serde(rename = "source")]
     pub sources: Vec<SourceConfig>,
-    /// Rules that go in front of the built-in ones: the path of a file in the form of `dataflows/pipelines/built-in.toml`.
+    /// The path of a rule file, whose rules come before the built-in ones; in the form of `dataflows/pipelines/built-in.toml`.
     pub rules: Option<PathBuf>,
     /// Threads of the dataflow; one is best unless the first load is large.
     pub workers: Option<usize>,
     /// Threads on which contents are cleaned, cut and embedded; the number of processors by default.
     pub pool: Option<usize>,
-    /// Which snapshots are kept, of sources that do not say it themselves.
+    /// The snapshots to keep, of sources without their own setting.
     pub retention: Retention,
-    /// Whether the sources are all that is to be tracked, as in a file: what the store knows beside them is taken back.
+    /// Whether the sources are all that is to be tracked, as in a file: other sources of the store are removed from the graph.
     #[serde(skip)]
     pub is_complete: bool,
 }
@@ -35,18 +35,18 @@ pub struct Config {
 pub struct SourceConfig {
     /// Where it is: a path, or `dir:PATH` for a directory.
     pub path: String,
-    /// What it is called; the last part of its path by default.
+    /// Its name; the last part of its path by default.
     pub name: Option<String>,
-    /// Where it was when it was last tracked, if it was moved since.
+    /// Its old path, if it was moved since it was last tracked.
     #[serde(default)]
     pub moved_from: Option<PathBuf>,
-    /// Which refs of a repository are views; the branch that HEAD names by default.
+    /// The refs of a repository that are views; the branch that HEAD names by default.
     #[serde(default, rename = "ref")]
     pub refs: Vec<String>,
-    /// Which past commits get snapshots.
+    /// The past commits that get snapshots.
     #[serde(default)]
     pub backfill: Option<Backfill>,
-    /// Seconds between two looks at the source where no file event comes.
+    /// Seconds between two looks at the source if no file event comes.
     #[serde(default)]
     pub poll_seconds: Option<f64>,
     /// Seconds between two fetches from the repository's remote; nothing is fetched without it.
@@ -55,39 +55,37 @@ pub struct SourceConfig {
     /// Whether the uncommitted state of the repository's work tree is a view too.
     #[serde(default)]
     pub worktree: bool,
-    /// Whether `backfill` makes snapshots again that were dropped: it was asked for on the command line, and does not stand
-    /// in a file that holds for every start.
+    /// Whether `backfill` makes dropped snapshots again: only if it was given on the command line, not in a file, which applies
+    /// to every start.
     #[serde(skip)]
     pub asks_again: bool,
-    /// Whether files that may be gone with a disk are taken for deleted at the first look.
+    /// Whether the first look counts files as deleted that may be gone with a disk.
     #[serde(skip)]
     pub accepts_loss: bool,
-    /// Which of its snapshots are kept, in place of the settings for all sources.
+    /// The snapshots to keep, in place of the settings for all sources.
     #[serde(default)]
     pub retention: Option<Retention>,
 }
 
-/// Which snapshots are kept. A snapshot stays if any of these says so; where none of them is set, all stay. What a view
-/// stands at always stays.
+/// The snapshots to keep. A snapshot stays if any of these keeps it; if none is set, all stay. The target of a view always stays.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "RetentionKeys")]
 pub struct Retention {
-    /// The rule of every view that has none of its own.
+    /// The rule of every view without its own.
     pub keep: Keep,
-    /// Rules of the views whose name a pattern matches; of several patterns the first in the order of the alphabet counts.
+    /// Rules of the views whose name matches a pattern; of several matching patterns the first in alphabetical order counts.
     pub views: BTreeMap<String, Keep>,
-    /// Whether the snapshots of commits stay that a tag of the repository names.
+    /// Whether snapshots of commits with a tag of the repository stay.
     pub tags: bool,
-    /// States that were saved and not committed, of a work tree or a directory, stay for so many hours; in place of the
-    /// rules of views.
+    /// Saved and uncommitted states, of a work tree or a directory, stay for so many hours, in place of the rules of views.
     pub saves_hours: Option<i64>,
-    /// Whether a tracker drops and collects when it starts, before it looks at its sources.
+    /// Whether a tracker drops and collects at its start, before it looks at its sources.
     pub at_start: bool,
-    /// A tracker drops and collects, beside what it publishes, when it has been so long since that was last done.
+    /// A tracker drops and collects, beside publishing, this long after the last collection.
     pub every: Option<Duration>,
 }
 
-/// The same as it is written.
+/// The same as parsed.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RetentionKeys {
@@ -115,7 +113,7 @@ impl TryFrom<RetentionKeys> for Retention {
     }
 }
 
-/// Reads how often something is done: a number of minutes, hours, days or weeks.
+/// Parses an interval: a number of minutes, hours, days or weeks.
 fn parse_every(text: &str) -> Result<Duration, String> {
     let expected =
         || format!("every = \"{text}\" is no length of time; write it as in \"30m\", \"6h\", \"1d\" or \"2w\"");
@@ -139,20 +137,20 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// Returns whether some snapshots may not be kept.
+    /// Returns whether some snapshots may be dropped.
     #[must_use]
     pub fn limits_anything(&self) -> bool {
         self.keep.is_limited() || !self.views.is_empty() || self.saves_hours.is_some()
     }
 }
 
-/// Which snapshots on the line of a view are kept: the commit it stands at and the first parents before it.
+/// The kept snapshots on the line of a view: its commit and the first parents before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Keep {
-    /// So many of the newest, the head among them.
+    /// So many of the newest, including the head.
     pub newest: Option<usize>,
-    /// All of the last so many days. It keeps commits that no view leads to any more as well.
+    /// All of the last so many days. It also keeps commits that no view reaches any more.
     pub days: Option<u32>,
     /// Then the last of each day (UTC) for so many days.
     pub daily: Option<u32>,
@@ -161,14 +159,14 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// Returns whether anything is set; where nothing is, all stay.
+    /// Returns whether anything is set; otherwise all stay.
     #[must_use]
     pub const fn is_limited(&self) -> bool {
         self.newest.is_some() || self.days.is_some() || self.daily.is_some() || self.weekly.is_some()
     }
 }
 
-/// Which commits before a head get snapshots.
+/// The commits before a head that get snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "toml::Value")]
 pub enum Backfill {
@@ -207,7 +205,7 @@ impl TryFrom<toml::Value> for Backfill {
     }
 }
 
-/// What is wrong with the configuration.
+/// The error in the configuration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -216,15 +214,15 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The file is no configuration.
+    /// The file cannot be parsed.
     #[error("cannot read the configuration {}: {}", path.display(), one_line(&source.to_string()))]
     Parse {
         /// The file.
         path: PathBuf,
-        /// Where and what.
+        /// The position and the error.
         #[source]
         source: Box<toml::de::Error>,
     },
@@ -237,7 +235,7 @@ pub enum ConfigError {
         config: PathBuf,
         /// The line that names them.
         line: Option<usize>,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -251,13 +249,13 @@ fn one_line(text: &str) -> String {
 }
 
 impl Config {
-    /// Returns whether a tracker drops and collects when it starts.
+    /// Returns whether a tracker drops and collects at its start.
     #[must_use]
     pub fn collects_at_start(&self) -> bool {
         self.retentions().any(|retention| retention.at_start)
     }
 
-    /// Returns how long after a collection a tracker collects again, if it does so by itself: one collection is for all sources.
+    /// Returns how long after a collection a tracker collects again, if it does so by itself: one collection covers all sources.
     #[must_use]
     pub fn collects_every(&self) -> Option<Duration> {
         self.retentions().filter_map(|retention| retention.every).min()
@@ -268,12 +266,12 @@ impl Config {
         std::iter::once(&self.retention).chain(own)
     }
 
-    /// Reads the file at `path`; without one that was asked for, `tidemill.toml` if it is there, else the defaults.
+    /// Reads the file at `path`; without a path, `tidemill.toml` if it exists, else the defaults.
     ///
     /// Relative paths count from the file's folder.
     ///
     /// # Errors
-    /// Where a file that was asked for is missing, a file is no configuration, or the rules that it names cannot be read.
+    /// If a named file is missing, a file cannot be parsed, or the rules that it names cannot be read.
     pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
         let asked = path.unwrap_or_else(|| Path::new("tidemill.toml"));
         let text = match std::fs::read_to_string(asked) {
@@ -311,7 +309,7 @@ impl Config {
     }
 }
 
-/// Returns a path that counts from a folder; the folder's own bytes are kept as far as text can hold them.
+/// Returns a path that counts from a folder; the folder's bytes are kept as far as text can express them.
 fn at(folder: &Path, path: &str) -> String {
     if folder.as_os_str().is_empty() { path.to_owned() } else { folder.join(path).to_string_lossy().into_owned() }
 }

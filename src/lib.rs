@@ -5,15 +5,15 @@
 //!
 //! ```text
 //!  config ──► watch ──► engine ──► dataflows (graph) ──► index::apply ──► snapshots (log)
-//!             what       steps      files to entries      both indexes      the commit point
-//!             moved         ▲            │                     │
+//!             moved      steps      files to entries      both indexes      the commit point
+//!             heads         ▲            │                     │
 //!                           └── store ◄──┴──── results, catalogue, receipts
 //!
-//!  workers: processes that run what a hostile document may crash, beside the graph's pool
+//!  workers: processes that run parsers, which a hostile document may crash, beside the graph's pool
 //!
-//!  trace: histories recorded or generated       replay: a trace through the engine, and what it took
+//!  trace: recorded or generated histories       replay: a trace through the engine, measured
 //!
-//!  search ──► index (views of any version) + store          serve, cli ──► what people and scripts see
+//!  search ──► index (views of any version) + store          serve, cli ──► output for people and scripts
 //! ```
 //!
 //! **Invariant:** the version log is the only commit point. What it names is complete in both indexes; what it does not

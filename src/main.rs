@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
-/// The system's allocator keeps most of what a first load has freed, spread over one arena a thread; this one gives it
-/// back (how soon: `.cargo/config.toml`).
+/// The system's allocator keeps most of the memory that a first load has freed, spread over one arena per thread; this one
+/// returns it (how soon: `.cargo/config.toml`).
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Threads that there must be room for before the allocator gets one.
+/// Spare threads that must be available before the allocator gets one.
 const SPARE_THREADS: usize = 8;
 
 fn main() -> std::process::ExitCode {
@@ -16,8 +16,8 @@ fn main() -> std::process::ExitCode {
         let _ = writeln!(std::io::stderr(), "tidemill: {why}");
         return std::process::ExitCode::FAILURE;
     }
-    // It prints a line of its own where it gets no thread; without one, pages are given back by those that allocate. Where threads
-    // are scarce, the rest of the program needs them more.
+    // It prints a line if it gets no thread. Without its thread, the allocating threads return pages. If threads are scarce, the
+    // rest of the program needs them more.
     if tidemill::resources::can_start(SPARE_THREADS).is_ok() {
         let _ = tikv_jemalloc_ctl::background_thread::write(true);
     }

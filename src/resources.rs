@@ -1,8 +1,8 @@
-//! Limits of the process: threads, open files, memory, disk; and what is said where one of them is reached.
+//! Resource limits of the process (threads, open files, memory, disk), and the messages when one is reached.
 //!
-//! In: an error, or a number of threads. Out: which limit it was, how high it stands, and how to raise it.
+//! In: an error, or a number of threads. Out: which limit was reached, its value, and how to raise it.
 //!
-//! **Invariant:** nothing here changes what was tried: an error stays an error, and its text says the true cause.
+//! **Invariant:** this module never changes a result: an error stays an error, and its text names the true cause.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::error::Error;
@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
-/// A disk with less than this is full: the database writes so many pages at once.
+/// A disk with less free space counts as full: the database writes so many pages at once.
 const FULL_BELOW: u64 = 1 << 20;
 /// What the program takes of addresses beside the map of its database: code, model, threads and their heaps.
 pub const OWN_ADDRESSES: u64 = 3 << 29;
@@ -19,26 +19,26 @@ pub const OWN_ADDRESSES: u64 = 3 << 29;
 const LEAST_ADDRESSES: u64 = OWN_ADDRESSES + (1 << 30);
 /// Where so few are allowed, a thread is refused for want of addresses.
 const FEW_ADDRESSES: u64 = 4 << 30;
-/// So many files are opened to see whether more may be: as many as a step of any library opens at once.
+/// So many files are opened as a probe: as many as one step of any library opens.
 const PROBED_FILES: usize = 8;
 
 /// Raises the limit of open files as far as the process may raise it.
 ///
-/// The usual soft limit, 1024, is that of programs that use select(2); none here does.
+/// The usual soft limit, 1024, is for programs that use select(2); none here does.
 pub fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
-        // What cannot be raised is told when it is reached.
+        // A limit that cannot be raised is reported when it is reached.
         let _ = setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, ..limit });
     }
 }
 
-/// Says whether so many threads can be started beside those that run, by starting them for a moment.
+/// Tells whether so many more threads can start, by starting them for a moment.
 ///
-/// Libraries start threads of their own and panic or wait for ever where the system gives none; after this they rarely do.
+/// Libraries start threads and panic or wait for ever if the system refuses; after this check that is rare.
 ///
 /// # Errors
-/// What the system said to the first that it refused.
+/// The system's error for the first refused thread.
 pub fn can_start(threads: usize) -> io::Result<()> {
     let (hold, held) = mpsc::channel::<()>();
     let held = std::sync::Arc::new(std::sync::Mutex::new(held));
@@ -61,17 +61,17 @@ pub fn can_start(threads: usize) -> io::Result<()> {
     outcome
 }
 
-/// Says whether so many more files can be opened, by opening them for a moment.
+/// Tells whether so many more files can be opened, by opening them for a moment.
 ///
 /// # Errors
-/// What the system said to the first that it refused.
+/// The system's error for the first refused file.
 pub fn can_open(files: usize) -> io::Result<()> {
     (0..files).map(|_| File::open("/dev/null")).collect::<io::Result<Vec<_>>>().map(drop)
 }
 
-/// Starts the pool of threads that a search shares, or makes the calling thread all of it where the system gives none.
+/// Starts the thread pool that a search uses, or uses only the calling thread if the system refuses.
 ///
-/// For the main thread of a program that searches and does nothing else: another thread would wait for this one.
+/// For the main thread of a program that only searches: another thread would wait for this one.
 pub fn start_pool() {
     let builder = rayon::ThreadPoolBuilder::new();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -80,12 +80,12 @@ pub fn start_pool() {
         Err(_) => builder.num_threads(1).use_current_thread().build_global(),
     };
     if let Err(error) = started {
-        // It runs already, or the system says more when it is needed.
+        // It runs already, or the system's error appears again when the pool is needed.
         tracing::debug!("the pool of threads: {error}");
     }
 }
 
-/// Returns an error and its causes as one text; a cause that repeats what is said already is left out.
+/// Returns an error and its causes as one text; a cause that repeats earlier text is left out.
 #[must_use]
 pub fn chain(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |error| (**error).source());
@@ -95,7 +95,7 @@ pub fn chain(error: &dyn Error) -> String {
     })
 }
 
-/// Says whether an error comes of the limit of open files.
+/// Tells whether the limit of open files caused an error.
 #[must_use]
 pub fn is_out_of_files(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
@@ -112,14 +112,13 @@ fn says_out_of_files(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// Returns what the system says to who opens some more files, where it refuses that: libraries take a file that they could not
-/// open for one that is not there.
+/// Returns the system's error if it refuses to open more files: libraries treat a file that they could not open as missing.
 #[must_use]
 pub fn refuses_files() -> Option<io::Error> {
     can_open(PROBED_FILES).err().filter(says_out_of_files)
 }
 
-/// Returns the error that a full disk gives, where LMDB says of a write that was cut short that input or output failed.
+/// Returns the full-disk error if LMDB reports a truncated write as an I/O error.
 #[must_use]
 pub fn or_disk_full(error: io::Error, folder: &Path) -> io::Error {
     if error.raw_os_error() != Some(libc::EIO) {
@@ -135,7 +134,7 @@ pub fn or_disk_full(error: io::Error, folder: &Path) -> io::Error {
     }
 }
 
-/// Returns what to do about an error whose text is this, where a limit or a right is its cause.
+/// Returns the advice for an error with this text, if a limit or a permission is its cause.
 #[must_use]
 pub fn next_step(text: &str) -> Option<String> {
     let says = |number: i32, words: &str| text.contains(&format!("(os error {number})")) || text.contains(words);

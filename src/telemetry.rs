@@ -1,9 +1,9 @@
-//! Logs: to standard error, so that standard output holds results only.
+//! Logs to standard error, so that standard output holds results only.
 //!
-//! In: how much is wanted. Out: lines of `tracing`. `TIDEMILL_LOG` (in the syntax of `tracing`'s filters) overrides it.
+//! In: the verbosity. Out: lines of `tracing`. `TIDEMILL_LOG` (in the syntax of `tracing`'s filters) overrides it.
 //!
-//! **Invariant:** colours reach terminals only, and none where `NO_COLOR` is set. A line that standard error does not take is lost, and
-//! changes nothing else.
+//! **Invariant:** colours go to terminals only, and never if `NO_COLOR` is set. A line that standard error refuses is lost and
+//! has no other effect.
 
 mod plain;
 
@@ -19,7 +19,7 @@ pub enum Verbosity {
     Quiet,
     /// Warnings.
     Normal,
-    /// What is done.
+    /// Progress.
     Verbose,
     /// Everything.
     Debug,
@@ -40,7 +40,7 @@ pub fn start(verbosity: Verbosity) {
         .with_env_filter(filter)
         .with_writer(|| plain::PlainLog)
         .with_ansi(!is_plain && std::io::stderr().is_terminal())
-        // It would say so on standard error, and panic where that is what failed.
+        // It would write to standard error, and panic if that failed.
         .log_internal_errors(false)
         .with_target(false)
         .without_time()

@@ -1,12 +1,12 @@
-//! A corpus of any size out of a real one: the files of its head again and again, each copy with other words.
+//! A corpus of any size from a real one: the files of its head are repeated, each copy with other words.
 //!
-//! In: a repository, a number of entries, a seed. Out: a bare repository whose head holds at least as many, and commits
-//! behind it that each move some twelve of them.
+//! In: a repository, a number of entries, a seed. Out: a bare repository whose head holds at least as many, and later commits
+//! that each move some twelve of them.
 //!
-//! Words, as a camel hump or the part of a name between underscores, are changed the same way all over a copy: a quarter
-//! of them is swapped for another word of the corpus that is about as frequent, a seventh gets a syllable of its own. So
-//! texts, terms and vectors differ from copy to copy, while frequencies, lengths and the neighbourhood of vectors stay those of
-//! real code. Copy 0 is the corpus as it is.
+//! Words (camel humps, or parts of a name between underscores) are changed in the same way all over a copy: a quarter of them is
+//! swapped for other words of the corpus with similar frequency, a seventh gets an extra syllable. So texts, terms and vectors
+//! differ between copies, while frequencies, lengths and the neighbourhood of vectors stay those of real code. Copy 0 is the
+//! unchanged corpus.
 //!
 //! **Invariant:** every byte, and so every commit id, follows from the head of the repository, the size and the seed.
 
@@ -18,24 +18,24 @@ use dataflows::rules::Rules;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// The seed that benches take: it names every word that a copy gets.
+/// The seed of the benches: it determines every changed word.
 pub(crate) const SEED: u64 = 1;
-/// How often every entry dies and is written anew in a corpus with ten dead entries for each living one.
+/// How often every entry is rewritten in a corpus with ten dead entries for each live one.
 pub(crate) const DEATHS: u64 = 10;
-/// Words of so many letters or more are changed.
+/// Shortest word that is changed, in letters.
 const MIN_LETTERS: usize = 4;
-/// Of a hundred words, how many are swapped, and how many get a syllable.
+/// Percentages of words that are swapped, and that get a syllable.
 const SWAPPED: u64 = 25;
 const LENGTHENED: u64 = 15;
 /// Words are swapped among so many neighbours in the order of frequency.
 const BLOCK: usize = 16;
-/// Files of more bytes are no documents by the built-in rules.
+/// Larger files are no documents under the built-in rules.
 const MAX_FILE_BYTES: usize = 1 << 20;
-/// How many functions a commit changes, and how many of one file.
+/// Number of functions that a commit changes, and of one file.
 const FUNCTIONS: usize = 12;
 const FUNCTIONS_A_FILE: usize = 3;
 
-/// Words that programs are made of: a copy without them would be no program, and would be cut into other chunks.
+/// Keywords: a copy without them would be no program, and would be cut into other chunks.
 const KEYWORDS: &str = "abstract alignas async auto await bool boolean break case catch char class const constexpr \
     continue crate default defer delete dependencies derive double elif else enum except explicit export extern false \
     features final finally float fn for friend from function global impl import include inline int interface lambda let \
@@ -47,7 +47,7 @@ const KEYWORDS: &str = "abstract alignas async auto await bool boolean break cas
 struct File {
     path: String,
     text: String,
-    /// How many entries it makes.
+    /// The number of its entries.
     entries: usize,
 }
 
@@ -73,7 +73,7 @@ impl Corpus {
             let entries = clean(rule, text.as_bytes()).map_or(0, |cleaned| chunk(rule, &cleaned).len());
             files.push(File { path, text, entries });
         }
-        // Where a copy ends in the middle, it shall hold files of all kinds.
+        // A partial last copy should hold files of all kinds.
         files.sort_by_key(|file| number(seed, &[b"order", file.path.as_bytes()]));
         let keywords: HashSet<&str> = KEYWORDS.split_whitespace().collect();
         let mut counts: HashMap<String, u64> = HashMap::new();
@@ -95,7 +95,7 @@ impl Corpus {
         self.files.iter().map(|file| file.entries).sum()
     }
 
-    /// Makes a bare repository whose head holds at least `entries` entries, in one commit.
+    /// Creates a bare repository whose head holds at least `entries` entries, in one commit.
     pub(crate) fn replicate(&self, entries: usize, repository: &Path) {
         let mut import = Import::begin(repository);
         import.commit("copies");
@@ -116,8 +116,8 @@ impl Corpus {
         import.end();
     }
 
-    /// Makes a bare repository of at least `entries` entries that are written anew again and again: each of
-    /// `4 * times` further commits changes the words of a quarter of the files.
+    /// Creates a bare repository of at least `entries` entries that are rewritten repeatedly: each of `4 * times` further commits
+    /// changes the words of a quarter of the files.
     pub(crate) fn rewrite(&self, entries: usize, times: u64, repository: &Path) {
         let mut held = 0;
         let upto = self.files.iter().position(|file| {
@@ -155,7 +155,7 @@ impl Corpus {
     }
 }
 
-/// What stands for the words of one copy.
+/// The replacement words of one copy.
 struct Salt(HashMap<String, String>);
 
 impl Salt {
@@ -182,7 +182,7 @@ impl Salt {
     }
 }
 
-/// Calls `visit` with each run of letters, cut where lower case turns upper and in front of the last capital of a run.
+/// Calls `visit` with each run of letters, split where lower case turns upper and before the last capital of a run.
 fn for_each_word<'a>(text: &'a str, mut visit: impl FnMut(&'a str)) {
     let bytes = text.as_bytes();
     let upper = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_uppercase);
@@ -207,8 +207,8 @@ fn for_each_word<'a>(text: &'a str, mut visit: impl FnMut(&'a str)) {
     }
 }
 
-/// Adds commits to a repository's `main`, each of which changes some twelve functions of four files, on a branch
-/// `arriving` of which nobody knows yet; returns them, oldest first.
+/// Adds commits to a repository's `main`, each of which changes some twelve functions of four files, on a branch `arriving` that
+/// no tracker has seen; returns them, oldest first.
 pub(crate) fn small_commits(repository: &Path, number_of_commits: usize) -> Vec<String> {
     let before = git(repository, &["rev-list", "--count", "--first-parent", "main"]);
     let before: u64 = before.parse().expect("git counts");
@@ -249,7 +249,7 @@ fn touch(text: &str, limit: usize, commit: u64) -> (String, usize) {
         since += 1;
         let begins = line.trim_start();
         let is_function = (begins.starts_with("fn ") || begins.starts_with("pub fn ")) && begins.ends_with("{\n");
-        // Functions that stand close together may share a chunk.
+        // Adjacent functions may share a chunk.
         if is_function && since > 20 && touched < limit {
             let syllables: String = (0..4).map(|part| syllable(number(commit, &[line.as_bytes(), &[part]]))).collect();
             written.push_str(&format!("    // The tide of {commit} turns {syllables}.\n"));

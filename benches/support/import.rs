@@ -1,7 +1,7 @@
 //! Writes commits into a bare repository by `git fast-import`, which packs as it goes.
 //!
-//! In: commits and files, in order. Out: a branch. **Invariant:** the time of a commit is its number, so its id follows from
-//! what it holds.
+//! In: commits and files, in order. Out: a branch. **Invariant:** the time of a commit is its number, so its id follows from its
+//! content.
 
 use super::git;
 use std::io::{BufWriter, Write};
@@ -12,26 +12,26 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 const FIRST: u64 = 1_700_000_000;
 const BETWEEN: u64 = 3_600;
 
-/// An import that is under way.
+/// An import in progress.
 pub(crate) struct Import {
     repository: PathBuf,
     process: Child,
     stream: BufWriter<ChildStdin>,
     branch: String,
-    /// What the next commit is put on, where the branch is not there yet.
+    /// The parent of the next commit, if the branch does not exist yet.
     onto: Option<String>,
     commits: u64,
 }
 
 impl Import {
-    /// Makes a bare repository, and begins its branch `main`.
+    /// Creates a bare repository, and begins its branch `main`.
     pub(crate) fn begin(repository: &Path) -> Self {
         std::fs::create_dir_all(repository).expect("the folder can be made");
         git(repository, &["init", "--quiet", "--bare", "--initial-branch=main", "."]);
         Self::start(repository, "main", None, 0)
     }
 
-    /// Begins `branch` behind another one, in place of what it was.
+    /// Begins `branch` after another one, replacing its old commits.
     pub(crate) fn onto(repository: &Path, onto: &str, branch: &str) -> Self {
         let commits = git(repository, &["rev-list", "--count", "--first-parent", onto]);
         let onto = git(repository, &["rev-parse", onto]);
@@ -46,7 +46,7 @@ impl Import {
         Self { repository: repository.to_owned(), process, stream, branch: branch.to_owned(), onto, commits }
     }
 
-    /// Begins a commit behind the last one.
+    /// Begins a commit after the last one.
     pub(crate) fn commit(&mut self, message: &str) {
         let time = FIRST + BETWEEN * self.commits;
         let from = self.onto.take().map_or_else(String::new, |commit| format!("from {commit}\n"));

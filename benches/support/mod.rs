@@ -1,5 +1,5 @@
-//! What benches share: the repository that is measured on, the program as a user starts it, questions, the machine's name,
-//! and the order of figures.
+//! Shared by the benches: the measured repository, the program as a user starts it, questions, the machine's name, and the output
+//! of figures.
 
 #![allow(dead_code, reason = "every bench is a program of its own and uses a part of this")]
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// A bare clone that a bench may move about.
+/// A bare clone whose refs a bench may move.
 pub(crate) struct Repository {
     path: PathBuf,
     origin: String,
@@ -36,7 +36,7 @@ impl Repository {
         Self { path, origin, head }
     }
 
-    /// Opens a bare repository that a bench made itself, to move it about.
+    /// Opens a bare repository that a bench made itself.
     pub(crate) fn open(path: &Path) -> Self {
         let head = git(path, &["rev-parse", "HEAD"]);
         Self { path: path.to_owned(), origin: path.to_string_lossy().into_owned(), head }
@@ -47,7 +47,7 @@ impl Repository {
         &self.head
     }
 
-    /// Returns where the clone is.
+    /// Returns the path of the clone.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -70,11 +70,11 @@ impl Repository {
     }
 }
 
-/// The machine and the code that figures belong to.
+/// The machine and the code of the figures.
 pub(crate) struct Machine;
 
 impl Machine {
-    /// Returns one line with all that a figure must be quoted with.
+    /// Returns one line with everything that a quoted figure needs.
     pub(crate) fn describe(repository: &Repository) -> String {
         let corpus = Path::new(&repository.origin)
             .file_name()
@@ -97,7 +97,7 @@ pub(crate) fn row(what: &str, figure: impl AsRef<str>) {
     println!("| {what} | {} |", figure.as_ref());
 }
 
-/// Returns the number that a variable of the environment says.
+/// Returns the number in an environment variable.
 pub(crate) fn number(variable: &str, otherwise: usize) -> usize {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
@@ -107,12 +107,12 @@ pub(crate) fn milliseconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1000.0
 }
 
-/// Returns the middle of some figures.
+/// Returns the median.
 pub(crate) fn median(figures: &mut [f64]) -> f64 {
     percentile(figures, 0.5)
 }
 
-/// Returns the figure below which this share of them lies.
+/// Returns the percentile of this share.
 pub(crate) fn percentile(figures: &mut [f64], share: f64) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures[((figures.len() - 1) as f64 * share).round() as usize]
@@ -130,7 +130,7 @@ pub(crate) fn memory_megabytes(process: u32, name: &str) -> f64 {
     line.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok()).map_or(f64::NAN, |kb| kb / 1000.0)
 }
 
-/// Returns the MB that are resident of each kind of what this process has mapped.
+/// Returns the resident MB of each kind of mapping of this process.
 pub(crate) fn resident_parts() -> Vec<(&'static str, f64)> {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     let mut parts = [("allocated", 0.0), ("database", 0.0), ("lexical index", 0.0), ("program", 0.0)];
@@ -153,10 +153,10 @@ pub(crate) fn resident_parts() -> Vec<(&'static str, f64)> {
     parts.to_vec()
 }
 
-/// Returns the seconds of processor time that a process has taken, all threads together, in steps of 10 ms.
+/// Returns the seconds of processor time of a process, over all threads, in steps of 10 ms.
 pub(crate) fn processor_seconds(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // Behind the name, which may hold blanks: user and system time are the 12th and 13th fields, in ticks of 10 ms.
+    // After the name, which may hold spaces: user and system time are the 12th and 13th fields, in ticks of 10 ms.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
     fields.filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
@@ -196,7 +196,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Makes a repository of thirty commits over forty small files: enough to see that a bench runs.
+/// Creates a repository of thirty commits over forty small files: enough to see that a bench runs.
 fn generate(folder: &Path) {
     std::fs::create_dir_all(folder.join("src")).expect("the folder can be made");
     git(folder, &["init", "--quiet", "--initial-branch=main", "."]);

@@ -1,7 +1,7 @@
 //! The program, started as a user starts it.
 //!
-//! In: a source and a store. Out: the lines it prints, what it took. **Invariant:** figures are taken from the outside; a
-//! tracker that was started ends with the value that stands for it.
+//! In: a source and a store. Out: the printed lines and the time. **Invariant:** figures are taken from outside the process;
+//! dropping the value of a started tracker ends it.
 
 use super::Repository;
 use serde_json::Value;
@@ -23,7 +23,7 @@ fn track_by(program: &Path, repository: &Repository, data: &Path, flags: &[&str]
     command
 }
 
-/// Runs to the end; returns the seconds it took and the lines it printed.
+/// Runs to the end; returns the seconds and the printed lines.
 pub(crate) fn run(mut command: Command) -> (f64, Vec<Value>) {
     let started = Instant::now();
     let output = command.output().expect("the program starts");
@@ -33,7 +33,7 @@ pub(crate) fn run(mut command: Command) -> (f64, Vec<Value>) {
     (started.elapsed().as_secs_f64(), lines)
 }
 
-/// A tracker that runs, and the lines it prints.
+/// A running tracker, with its printed lines.
 pub(crate) struct Live {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -50,12 +50,12 @@ impl Live {
         Self::spawn(track_by(program, repository, data, &[]))
     }
 
-    /// Starts a tracker that writes what its publishing thread does to a file.
+    /// Starts a tracker that logs the steps of its publishing thread to a file.
     pub(crate) fn start_logged(repository: &Repository, data: &Path, log: &Path) -> Self {
         Self::start_logged_with(repository, data, log, &[])
     }
 
-    /// Starts such a tracker with flags of its own.
+    /// Starts such a tracker with further flags.
     pub(crate) fn start_logged_with(repository: &Repository, data: &Path, log: &Path, flags: &[&str]) -> Self {
         let mut command = track(repository, data, flags);
         let log = File::create(log).expect("a log can be written");
@@ -69,7 +69,7 @@ impl Live {
         Self { child, lines }
     }
 
-    /// Starts a tracker with flags of its own.
+    /// Starts a tracker with further flags.
     pub(crate) fn start_with(repository: &Repository, data: &Path, flags: &[&str]) -> Self {
         Self::spawn(track(repository, data, flags))
     }
@@ -91,7 +91,7 @@ impl Live {
         super::processor_seconds(self.child.id())
     }
 
-    /// Asks the tracker to end in good order, and waits until it has.
+    /// Asks the tracker to end normally, and waits until it has.
     pub(crate) fn end(mut self) {
         let asked = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         assert!(asked.is_ok_and(|status| status.success()), "the tracker can be asked to end");

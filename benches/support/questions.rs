@@ -1,9 +1,9 @@
-//! Questions that a bench asks: some that a person would ask of an engine, and any number out of a repository itself.
+//! The questions of the benches: some that a person would ask of an engine, and any number drawn from a repository.
 
 use super::copies::head_files;
 use std::path::Path;
 
-/// What people ask of a game engine.
+/// Questions of people about a game engine.
 pub(crate) const QUESTIONS: [&str; 20] = [
     "how to spawn a camera entity",
     "insert component into world",
@@ -30,7 +30,7 @@ pub(crate) const QUESTIONS: [&str; 20] = [
 /// Questions that benches draw from the corpus, beside [`QUESTIONS`].
 pub(crate) const DRAWN: usize = 80;
 
-/// Returns [`QUESTIONS`] and up to `more` sentences of documentation, from files that lie far from each other.
+/// Returns [`QUESTIONS`] and up to `more` sentences of documentation, from files far from each other.
 pub(crate) fn questions(repository: &Path, more: usize) -> Vec<String> {
     let files = head_files(repository);
     let is_sentence = |line: &&str| line.starts_with("/// ") && line.split_whitespace().count() > 4;

@@ -1,10 +1,10 @@
-//! Where results are remembered, and where contents come from: the two doors of the middle, as traits.
+//! The traits for keeping results and for reading contents.
 //!
-//! In: identities. Out: what was computed for them before, or the bytes behind them. `src/store` and `src/watch` stand
-//! behind these traits; [`MemoryMemo`] is the one for tests.
+//! In: identities. Out: earlier results for them, or the bytes of a content. `src/store` and `src/watch` implement these traits;
+//! [`MemoryMemo`] serves tests.
 //!
-//! **Invariant:** the first answer stays. Once a memo has answered for an identity it gives the same answer for as long
-//! as a graph runs over it, so a retraction takes back exactly what its insertion brought.
+//! **Invariant:** the first answer stays. Once a memo has answered for an identity it gives the same answer for as long as a
+//! graph runs over it, so a retraction takes back exactly what its insertion added.
 
 use crate::data::{
     Card, CardHash, Chunk, ChunkingId, Cleaned, ContentId, DocumentId, EmbedId, NoSyntax, SkipReason, TextHash,
@@ -15,19 +15,19 @@ use serde::{Deserialize, Serialize};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What chunking made of one cleaned text.
+/// The result of cutting one cleaned text.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Chunked {
-    /// The chunks, in the order in which they stand.
+    /// The chunks, in order.
     Chunks(Vec<Chunk>),
-    /// Chunking went wrong; the sentence says what and why.
+    /// Cutting failed; the sentence says what and why.
     Fault(String),
-    /// The chunks of a text that was to be cut by its syntax and was cut without it, and why.
+    /// The chunks of a text that was cut without its syntax although its rule asked for it, and the reason.
     WithoutSyntax(Vec<Chunk>, NoSyntax),
 }
 
 impl Chunked {
-    /// Returns what cutting a text came to.
+    /// Returns the result of cutting a text.
     #[must_use]
     pub fn new(chunks: Vec<Chunk>, no_syntax: Option<NoSyntax>) -> Self {
         match no_syntax {
@@ -36,7 +36,7 @@ impl Chunked {
         }
     }
 
-    /// Returns the chunks, unless chunking went wrong.
+    /// Returns the chunks, unless cutting failed.
     #[must_use]
     pub fn chunks(&self) -> Option<&[Chunk]> {
         match self {
@@ -45,7 +45,7 @@ impl Chunked {
         }
     }
 
-    /// Returns why the text was cut without its syntax, where it was.
+    /// Returns the reason why the text was cut without its syntax, if it was.
     #[must_use]
     pub const fn no_syntax(&self) -> Option<NoSyntax> {
         match self {
@@ -55,12 +55,12 @@ impl Chunked {
     }
 }
 
-/// What a model made of one text under one card.
+/// A model's result for one text under one card.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Embedded {
     /// The vector.
     Vector(Vector),
-    /// The text holds no token that the model knows: a case of its own, not a zero vector.
+    /// The text holds no token that the model knows: a separate case, not a zero vector.
     NoVector,
     /// The model failed; the sentence says what and why.
     Fault(String),
@@ -71,18 +71,18 @@ pub enum Embedded {
 pub enum Keep {
     /// A function of its input: kept on disk.
     Durable,
-    /// Owed to the moment (an object that could not be read): kept while this process runs, tried again by the next.
+    /// Transient (an object that could not be read): kept while this process runs, tried again by the next.
     WhileRunning,
 }
 
 /// Results by the identity of their input. Every method may be called from any thread.
 pub trait Memo: Send + Sync + 'static {
-    /// Takes note that a result which rows of the graph rest on is not there any more: whatever the graph says from now on
-    /// may be wrong, and must not be published.
+    /// Reports that a result which rows of the graph depend on is lost: the graph's later output may be wrong and must not be
+    /// published.
     fn lost(&self, what: String);
-    /// Returns what cleaning made of a content, if it was cleaned before.
+    /// Returns the earlier result of cleaning a content, if there is one.
     fn cleaned(&self, id: DocumentId) -> Option<Cleaned>;
-    /// Remembers what cleaning made of a content, with the cleaned text where there is one.
+    /// Stores the result of cleaning a content, with the cleaned text if there is one.
     fn put_cleaned(&self, id: DocumentId, cleaned: &Cleaned, text: Option<&str>, keep: Keep);
     /// Returns a text by its hash: a cleaned document's, or a chunk's.
     fn text(&self, hash: TextHash) -> Option<String>;
@@ -99,40 +99,40 @@ pub trait Memo: Send + Sync + 'static {
     );
     /// Returns a card by its hash.
     fn card(&self, hash: CardHash) -> Option<Card>;
-    /// Remembers a card under its own hash; a known one costs a look-up.
+    /// Stores a card under its own hash; a known one costs a look-up.
     fn put_card(&self, hash: CardHash, card: &Card);
     /// Returns whether the model has answered for this input.
     fn has_embedded(&self, id: EmbedId) -> bool;
-    /// Returns what the model made of this input.
+    /// Returns the model's result for this input.
     fn embedded(&self, id: EmbedId) -> Option<Embedded>;
-    /// Remembers what the model made of these inputs.
+    /// Stores the model's results for these inputs.
     fn put_embedded(&self, rows: Vec<(EmbedId, Embedded)>, keep: Keep);
 }
 
-/// The bytes behind a content id, or their number where they are too many.
+/// The bytes of a content, or their number if they are too many.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content {
     /// The whole content.
     Bytes(Vec<u8>),
-    /// The content has this many bytes, more than were asked for, and was not read.
+    /// The content has this many bytes, more than requested, and was not read.
     TooLarge(u64),
-    /// The content stands for bytes that are not here now, which is no fault: it counts under this reason until they are.
+    /// The content stands for bytes that are missing now. This is no fault: it is counted under this reason until they exist.
     Absent(SkipReason),
 }
 
-/// Why a content cannot be read now.
+/// Reason why a content cannot be read now.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The object is not there: a shallow or partial clone, or a damaged repository.
+    /// The object is missing: a shallow or partial clone, or a damaged repository.
     #[error("content {content} is missing from the source: {reason}")]
     Missing {
         /// The object that was asked for.
         content: ContentId,
-        /// What the source said.
+        /// The source's message.
         reason: String,
     },
-    /// The file changed after its content was named; the next reconcile brings the new content.
+    /// The file changed after its content id was computed; the next look reads the new content.
     #[error("content {content} changed on disk before it was read; the next scan will see what is there now")]
     Changed {
         /// The content that was expected.
@@ -145,11 +145,11 @@ pub trait Contents: Send + Sync + 'static {
     /// Returns the content, unless it has more than `max_bytes` bytes.
     ///
     /// # Errors
-    /// Where the object is missing or no longer what it was; the stage turns this into a fault of the document.
+    /// If the object is missing or has changed; the stage turns this into a fault of the document.
     fn read(&self, content: ContentId, max_bytes: u64) -> Result<Content, ReadError>;
 }
 
-/// A memo in memory, for tests and for the reference: forgets everything when dropped.
+/// A memo in memory, for tests and for the reference: dropping it loses everything.
 #[derive(Default)]
 pub struct MemoryMemo(Mutex<Tables>);
 

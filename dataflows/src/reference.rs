@@ -1,4 +1,4 @@
-//! The same answer from scratch: what a tree's entries are, computed with neither graph nor memo.
+//! Computes a tree's entries from scratch, with neither graph nor memo.
 //!
 //! In: the files of one tree. Out: every document's row and every entry, with its text.
 //!
@@ -26,14 +26,14 @@ pub struct ReferenceEntry {
     pub text: String,
 }
 
-/// Everything that follows from one tree, the rules and nothing else.
+/// Everything that follows from one tree and the rules.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reference {
-    /// What became of each file, by path.
+    /// The row of each file, by path.
     pub documents: Vec<Document>,
     /// Every entry, by path and position.
     pub entries: Vec<ReferenceEntry>,
-    /// The distinct inputs of each stage: what a store that knows nothing has to compute, no more and no less.
+    /// The distinct inputs of each stage: exactly the work of an empty store.
     pub inputs: Inputs,
 }
 
@@ -48,7 +48,7 @@ pub struct Inputs {
     pub embed: BTreeSet<EmbedId>,
 }
 
-/// Computes the entries of a tree from nothing.
+/// Computes the entries of a tree from scratch.
 #[must_use]
 pub fn build(files: &BTreeMap<DocumentPath, FileState>, rules: &Rules, contents: &dyn Contents) -> Reference {
     let mut reference = Reference::default();

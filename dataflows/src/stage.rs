@@ -1,7 +1,7 @@
-//! The asynchronous stage: everything expensive happens here, off the dataflow's worker, once per distinct input.
+//! The asynchronous stage: expensive work runs here, off the dataflow's worker, once per distinct input.
 //!
-//! In: a collection of inputs, each present once. Out: the same collection, each update delayed until the memo holds the
-//! result of its input, so that whatever comes after may simply look it up.
+//! In: a collection of inputs, each present once. Out: the same collection, each update delayed until the memo holds the result
+//! of its input, so that later operators can simply look it up.
 //!
 //! ```text
 //!            known to the memo ───────────────────────────────►┐
@@ -10,14 +10,14 @@
 //!                    (one per input)   by epoch   (a capability is held for each waiting time)
 //! ```
 //!
-//! **Invariant:** an epoch's frontier passes only when every input of that epoch has its result in the memo. The stage's
-//! function runs once per distinct input that the memo does not know, and never because of a retraction. An input that
-//! panics, or comes back without a result, gets a fault as its result: a lost job would hold the frontier for ever. Only
-//! once the graph is halted are jobs dropped, since no frontier matters any more.
+//! **Invariant:** an epoch's frontier passes only when every input of that epoch has its result in the memo. The stage's function
+//! runs once per distinct input that the memo lacks, and never because of a retraction. An input that panics, or comes back
+//! without a result, gets a fault as its result, because a lost job would hold the frontier for ever. Jobs are dropped only once
+//! the graph is halted, when no frontier matters any more.
 //!
-//! A retraction waits behind a pending insertion of the same input, since what it takes back is found in the memo too.
-//! The queue is ordered by epoch and not by arrival: `distinct` emits many epochs in key order, and first-in-first-out
-//! would finish the first epoch last.
+//! A retraction waits until the pending insertion of the same input is done, because it uses the same result in the memo. The
+//! queue is ordered by epoch and not by arrival: `distinct` emits many epochs in key order, and first-in-first-out would finish
+//! the first epoch last.
 
 use crate::data::{Epoch, StageName};
 use crate::work::Ledger;
@@ -36,31 +36,31 @@ use timely::scheduling::SyncActivator;
 /// The graph's time: an [`Epoch`]'s number.
 pub(crate) type Time = u64;
 
-/// One expensive stage: how to tell that a result is known, and how to make it.
+/// One expensive stage: how to check whether a result is known, and how to compute it.
 pub(crate) trait Task<K>: Send + Sync + 'static {
     /// Returns the stage's name in the receipt of the work.
     fn name(&self) -> StageName;
     /// Returns whether the memo holds the result of this input.
     fn is_known(&self, input: &K) -> bool;
-    /// Makes the results of these inputs and puts them into the memo; returns how many are faults.
+    /// Computes the results of these inputs and puts them into the memo; returns how many are faults.
     fn run(&self, inputs: &[K]) -> u64;
-    /// Puts a fault into the memo as the result of an input that `run` left without one.
+    /// Puts a fault into the memo as the result of an input for which `run` left none.
     fn give_up(&self, input: &K, reason: String);
-    /// Returns how many inputs one call takes at the most.
+    /// Returns the most inputs of one call.
     fn batch(&self) -> usize;
 }
 
-/// The wish that a graph ends without finishing what is under way; clones share it.
+/// A request to end the graph without finishing the work in progress; clones share it.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Halt(Arc<AtomicBool>);
 
 impl Halt {
-    /// Asks for it.
+    /// Makes the request.
     pub(crate) fn ask(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Returns whether it was asked for.
+    /// Returns whether it was made.
     pub(crate) fn is_asked(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -78,7 +78,7 @@ impl Pool {
     /// Starts `threads` threads (at least one).
     ///
     /// # Errors
-    /// Where the operating system gives no thread.
+    /// If the operating system refuses a thread.
     pub(crate) fn start(threads: usize, halt: Halt) -> std::io::Result<Self> {
         let threads = threads.max(1);
         let (jobs, queue) = crossbeam_channel::unbounded::<Box<dyn FnOnce() + Send>>();
@@ -107,7 +107,7 @@ where
     let pact = Exchange::new(|update: &(K, Time, isize)| update.0.hashed().into());
     let name = format!("Stage({})", task.name());
     let stream = input.inner.unary_frontier(pact, &name, move |initial, info| {
-        // Kept, this capability would hold the frontier at the beginning of time.
+        // This capability would hold the frontier at the beginning of time.
         drop(initial);
         let activator = scope.worker().sync_activator_for(info.address.to_vec());
         let (done, finished) = mpsc::channel::<Vec<K>>();
@@ -141,7 +141,7 @@ where
                         output.session(&*capability).give(update);
                         *waiting -= 1;
                         if *waiting == 0 {
-                            // The frontier may pass this time as far as this stage is concerned.
+                            // This stage no longer holds the frontier at this time.
                             state.capabilities.remove(&time);
                         }
                     }
@@ -153,7 +153,7 @@ where
     stream.as_collection()
 }
 
-/// What one worker's part of a stage holds.
+/// The state of one worker's part of a stage.
 struct State<K, T> {
     /// Updates of one input that wait for its result.
     waiting: BTreeMap<K, Vec<(K, Time, isize)>>,
@@ -168,7 +168,7 @@ struct State<K, T> {
 }
 
 impl<K: ExchangeData, T: Task<K>> State<K, T> {
-    /// Lets an update through whose result is known; keeps it back otherwise, and queues its input the first time.
+    /// Passes an update with a known result; otherwise delays it, and queues its input the first time.
     fn admit(
         &mut self,
         update: (K, Time, isize),
@@ -193,7 +193,7 @@ impl<K: ExchangeData, T: Task<K>> State<K, T> {
         None
     }
 
-    /// Hands batches to the pool while it has room: two for each thread, so that none waits for this worker.
+    /// Hands batches to the pool while it has room: two per thread, so that no thread waits for this worker.
     fn dispatch(&mut self) {
         while self.running < 2 * self.pool.threads && !self.pool.halt.is_asked() {
             let mut batch = Vec::new();
@@ -226,7 +226,7 @@ impl<K: ExchangeData, T: Task<K>> State<K, T> {
                     return;
                 }
                 work_off(&*task, &batch, &epochs, &ledger, &halt);
-                // Both fail only when the worker has ended, and then nobody waits for the answer.
+                // Both fail only if the worker has ended, and then the answer is not needed.
                 let _ = done.send(batch);
                 let _ = activator.activate();
             };
@@ -238,11 +238,11 @@ impl<K: ExchangeData, T: Task<K>> State<K, T> {
     }
 }
 
-/// Runs a task on a batch, turns a panic into faults, and writes the receipt.
+/// Runs a task on a batch, turns a panic into faults, and records the work.
 fn work_off<K, T: Task<K>>(task: &T, batch: &[K], epochs: &[Time], ledger: &Ledger, halt: &Halt) {
     let started = Instant::now();
     let mut faults = catch_unwind(AssertUnwindSafe(|| task.run(batch))).unwrap_or_else(|_| {
-        // One input of the batch panicked: alone, each either gets its result or is the one to blame.
+        // One input of the batch panicked: run alone, each either gets its result or is found to be the cause.
         let unfinished = batch.iter().filter(|input| !task.is_known(input));
         unfinished.map(|input| run_alone(task, input)).sum()
     });
@@ -265,7 +265,7 @@ fn work_off<K, T: Task<K>>(task: &T, batch: &[K], epochs: &[Time], ledger: &Ledg
     }
 }
 
-/// Runs a task on one input; returns 1 where that ends in a fault, else 0.
+/// Runs a task on one input; returns 1 if that ends in a fault, else 0.
 fn run_alone<K, T: Task<K>>(task: &T, input: &K) -> u64 {
     catch_unwind(AssertUnwindSafe(|| task.run(std::slice::from_ref(input)))).unwrap_or_else(|panic| {
         task.give_up(input, format!("the {} stage panicked: {}", task.name(), panic_text(&*panic)));

@@ -1,16 +1,16 @@
-//! The receipt of the work: for every epoch, what each stage did.
+//! The receipt of the work: for every epoch, the work of each stage.
 //!
-//! In: calls and cache hits, told by the stages as they happen. Out: one [`Work`] an epoch.
+//! In: calls and cache hits, reported by the stages. Out: one [`Work`] per epoch.
 //!
-//! **Invariant:** a call is counted where it is made and nowhere else, under the epoch that first needed it; so the sum
-//! over epochs of `calls` equals the number of distinct inputs that no memo knew.
+//! **Invariant:** a call is counted once, where it is made, under the epoch that first needed it. So the sum of `calls` over
+//! epochs equals the number of distinct inputs that no memo had.
 
 use crate::data::{Epoch, StageName};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What one stage did for one epoch.
+/// The work of one stage for one epoch.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct StageWork {
     /// Inputs that the stage's function was called with.
@@ -23,7 +23,7 @@ pub struct StageWork {
     pub time: Duration,
 }
 
-/// What the expensive stages did for one epoch.
+/// The work of the expensive stages for one epoch.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Work {
     /// From content to cleaned text.
@@ -44,7 +44,7 @@ impl Work {
         }
     }
 
-    /// Adds what the stages did for another epoch, where several count as one.
+    /// Adds the work of another epoch, if several count as one.
     pub fn add(&mut self, mut other: Self) {
         for stage in [StageName::Clean, StageName::Chunk, StageName::Embed] {
             let more = *other.stage_mut(stage);
@@ -56,7 +56,7 @@ impl Work {
         }
     }
 
-    /// Returns how many inputs of all stages were answered by the memo.
+    /// Returns how many inputs of all stages the memo answered.
     #[must_use]
     pub const fn cache_hits(&self) -> u64 {
         self.clean.cache_hits + self.chunk.cache_hits + self.embed.cache_hits
@@ -80,7 +80,7 @@ impl Ledger {
         change(open.entry(epoch).or_default().stage_mut(stage));
     }
 
-    /// Returns the record of an epoch that is done, and forgets it.
+    /// Returns the record of a finished epoch, and removes it.
     pub fn take(&self, epoch: Epoch) -> Work {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&epoch).unwrap_or_default()
     }

@@ -1,11 +1,11 @@
 //! The archive: the handle through which versions are written and read.
 //!
-//! In: groups of records from the one writer. Out: versions, views, bitmaps, and who introduced what.
-//! **Invariant:** what an archive answers is what whole groups of its log say. A writer's answer changes when
-//! [`Archive::append`] returns, a reader's when [`Archive::refresh`] does, never in between.
+//! In: groups of records from the one writer. Out: versions, views, bitmaps, and the commit that introduced each entry.
+//! **Invariant:** an archive answers from the whole groups of its log. A writer's answers change when [`Archive::append`]
+//! returns, a reader's when [`Archive::refresh`] does, never in between.
 //!
-//! The folder holds `versions.log` (the truth), `checkpoints/` (a cache) and `versions.lock` (held while a writer lives).
-//! The records stay in memory without their bitmaps: some 350 bytes a version.
+//! The folder holds `versions.log` (the truth), `checkpoints/` (a cache) and `versions.lock` (held while a writer lives). The
+//! records stay in memory without their bitmaps: some 350 bytes a version.
 
 use crate::bitmaps::{Bitmaps, Changes};
 use crate::checkpoint::{self, Checkpoints};
@@ -22,30 +22,29 @@ use std::fs::{self, File, TryLockError};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Changes that are smaller than this need no checkpoint: it would take a block of the disk to save reading one.
+/// Smaller changes need no checkpoint: it would use a disk block to save reading one.
 const CHECKPOINT_FLOOR_BYTES: usize = 4096;
 
-/// Which entries were alive at which commit.
+/// The entries alive at each commit.
 #[derive(Debug)]
 pub struct Archive {
     pub(crate) history: History,
     pub(crate) log: LogFile,
     pub(crate) checkpoints: Checkpoints,
-    /// Shared by readers of one handle; a lock held for as long as a rebuild takes.
+    /// Shared by readers of one handle; the lock is held during a rebuild.
     recent: Mutex<Recent>,
     tail_bytes: u64,
-    /// Held, and let go by the system when the handle or its process ends.
+    /// Held until the handle or its process ends; the system releases it.
     _lock: Option<File>,
 }
 
 impl Archive {
     /// Opens the archive in `folder` as its one writer, and creates both where there are none.
     ///
-    /// The torn end that a crash may have left is cut; [`Self::tail_bytes`] says how much.
+    /// A torn end after a crash is truncated; [`Self::tail_bytes`] returns its size.
     ///
     /// # Errors
-    /// Fails if another writer lives, if the log is of another format or damaged in front of its last group, and on
-    /// whatever the system refuses.
+    /// Fails if another writer lives, if the log is of another format or damaged before its last group, and on any system error.
     pub fn create_or_open_writer(folder: &Path) -> Result<Self, ArchiveError> {
         fs::create_dir_all(folder).map_err(ArchiveError::io("create", folder))?;
         let path = folder.join("versions.lock");
@@ -73,8 +72,7 @@ impl Archive {
     /// Opens the archive in `folder` for reading, beside any writer; nothing is ever written.
     ///
     /// # Errors
-    /// Fails if there is no log, if it is of another format or damaged in front of its last group, and on whatever the
-    /// system refuses.
+    /// Fails if there is no log, if it is of another format or damaged before its last group, and on any system error.
     pub fn open_reader(folder: &Path) -> Result<Self, ArchiveError> {
         let log = LogFile::open_reader(&folder.join("versions.log"))?;
         Self::read(folder, log, None)
@@ -87,14 +85,14 @@ impl Archive {
         Ok(Self { history, log, checkpoints, recent: Mutex::default(), tail_bytes, _lock: lock })
     }
 
-    /// Reads on from where the log was last read; returns whether anything came.
+    /// Reads the log on from the last position; returns whether there was a new group.
     ///
     /// # Errors
-    /// Fails if the log shrank or is damaged, and on whatever the system refuses; what was known before stays.
+    /// Fails if the log shrank or is damaged, and on any system error; the known state stays.
     pub fn refresh(&mut self) -> Result<bool, ArchiveError> {
         let end = self.log.end();
         self.tail_bytes = match self.log.read_on(&mut self.history) {
-            // A writer may have cut a torn group and written on while it was read; the second look tells.
+            // A writer may have truncated a torn group and appended meanwhile; a second read decides.
             Err(ArchiveError::Damaged { .. }) => self.log.read_on(&mut self.history)?,
             outcome => outcome?,
         };
@@ -105,7 +103,7 @@ impl Archive {
         Ok(moved)
     }
 
-    /// Returns the bytes of a torn group that followed the last whole one when the log was last read.
+    /// Returns the bytes of a torn group after the last whole one at the last read.
     #[must_use]
     pub const fn tail_bytes(&self) -> u64 {
         self.tail_bytes
@@ -117,32 +115,31 @@ impl Archive {
         (self.log.end(), self.checkpoints.bytes())
     }
 
-    /// Returns the bytes of the log's whole groups, and of what stands in front of them.
+    /// Returns the bytes of the log up to the end of its last whole group.
     #[must_use]
     pub const fn log_bytes(&self) -> u64 {
         self.log.end()
     }
 
-    /// Returns every version, those that were dropped too, in order of [`VersionId`].
+    /// Returns every version, including dropped ones, in order of [`VersionId`].
     #[must_use]
     pub fn versions(&self) -> &[Version] {
         &self.history.versions
     }
 
-    /// Returns a version by its name.
+    /// Returns a version by its id.
     #[must_use]
     pub fn version(&self, version: VersionId) -> Option<&Version> {
         self.history.versions.get(version.index())
     }
 
-    /// Returns the name that the next version gets, for views in the same group to point at.
+    /// Returns the id of the next version, which views of the same group may use.
     #[must_use]
     pub fn next_version(&self) -> VersionId {
         VersionId::new(u32::try_from(self.history.versions.len()).unwrap_or(u32::MAX))
     }
 
-    /// Returns the version of a commit: the newest, where it was made again under other rules. One that was dropped is not
-    /// found.
+    /// Returns the version of a commit: the newest, if it was made again under other rules. Dropped versions are not found.
     #[must_use]
     pub fn by_commit(&self, source: SourceId, commit: CommitId) -> Option<VersionId> {
         self.history.by_commit.get(&(source, commit)).copied()
@@ -150,7 +147,7 @@ impl Archive {
 
     /// Returns the newest version of every commit whose hash begins with `prefix`, in order of [`VersionId`].
     ///
-    /// Nothing begins with text that is empty or no hexadecimal number. Costs a look at every commit.
+    /// Empty or non-hexadecimal text matches nothing. The cost is linear in the number of commits.
     #[must_use]
     pub fn find_commits(&self, prefix: &str) -> Vec<(SourceId, VersionId)> {
         find(&self.history.by_commit, prefix)
@@ -162,30 +159,30 @@ impl Archive {
         self.history.views.get(&view).map(|head| head.version)
     }
 
-    /// Returns every view and where it points, in order of [`ViewId`].
+    /// Returns every view and its target, in order of [`ViewId`].
     pub fn views(&self) -> impl Iterator<Item = (ViewId, ViewHead)> + '_ {
         self.history.views.iter().map(|(view, head)| (*view, *head))
     }
 
-    /// Returns the epoch that comes next; the first is 1.
+    /// Returns the next epoch; the first is 1.
     #[must_use]
     pub const fn next_epoch(&self) -> Epoch {
         Epoch::new(self.history.epoch.get().saturating_add(1))
     }
 
-    /// Returns how many ordinals of entries the log accounts for: every one it names lies below.
+    /// Returns the number of entry ordinals in the log: all of them are below it.
     #[must_use]
     pub fn used_entries(&self) -> u32 {
         u32::try_from(self.history.used_ordinals[0]).unwrap_or(u32::MAX)
     }
 
-    /// Returns how many ordinals of document rows the log accounts for: every one it names lies below.
+    /// Returns the number of document ordinals in the log: all of them are below it.
     #[must_use]
     pub fn used_documents(&self) -> u32 {
         u32::try_from(self.history.used_ordinals[1]).unwrap_or(u32::MAX)
     }
 
-    /// Returns what a version changes against its base.
+    /// Returns the changes of a version against its base.
     ///
     /// # Errors
     /// Fails if there is no such version.
@@ -195,9 +192,9 @@ impl Archive {
         Changes::unpack(packed).map_err(|_| ArchiveError::Inexact { version })
     }
 
-    /// Returns what is alive in a version.
+    /// Returns the live ordinals of a version.
     ///
-    /// Costs nothing for the few versions asked for last, and else a checkpoint and the deltas since.
+    /// This is free for the last few requested versions, and otherwise costs a checkpoint and the deltas since.
     ///
     /// # Errors
     /// Fails if there is no such version, or if a delta does not fit its base.
@@ -208,7 +205,7 @@ impl Archive {
 
     /// Returns, for each ordinal, the commit that introduced the entry into the lineage of a version.
     ///
-    /// Costs one walk along the bases for all of them.
+    /// The cost is one walk along the bases for all of them.
     ///
     /// # Errors
     /// Fails if there is no such version.
@@ -223,11 +220,11 @@ impl Archive {
 
     /// Appends a group of records, all or none, and makes it durable; returns the names of its versions.
     ///
-    /// When this returns, the group is published: whatever the records refer to must be durable before.
+    /// When this returns, the group is published: everything that the records refer to must be durable before.
     ///
     /// # Errors
-    /// Fails if a record may not follow what is there, if this handle reads only, and if the system refuses to write;
-    /// then nothing is published, and what was known before stays.
+    /// Fails if a record may not follow the log, if this handle is read-only, and if the system refuses to write. Then nothing is
+    /// published, and the known state stays.
     pub fn append(&mut self, records: &[Record]) -> Result<Vec<VersionId>, ArchiveError> {
         self.log.may_append()?;
         if records.is_empty() {
@@ -254,7 +251,7 @@ impl Archive {
         }
     }
 
-    /// Encodes and checks a group record by record, each on top of those before.
+    /// Encodes and checks a group record by record, each on top of the earlier ones.
     fn stage(&self, records: &[Record]) -> Result<(Vec<u8>, crate::history::Group), ArchiveError> {
         let mut staging = Staging::new(&self.history);
         let mut payload = Vec::new();
@@ -263,7 +260,7 @@ impl Archive {
             may_follow(record, &staging).map_err(refused)?;
             let start = payload.len();
             log::record::encode(record, &staging, &mut payload);
-            // What the log will be read as is what is taken in, and no second account of it.
+            // The encoded bytes are decoded again, so the state in memory is what a reader of the log gets.
             log::record::decode(&mut Reader::new(&payload[start..]), &mut staging).map_err(|why| {
                 refused(if why == CodecError::Number { Refusal::VersionsExhausted } else { Refusal::Inexact })
             })?;
@@ -278,7 +275,7 @@ impl Archive {
         Ok((payload, staging.finish()))
     }
 
-    /// Applies the changes of a staged version to its base, and keeps the outcome: it is the next base.
+    /// Applies the changes of a staged version to its base, and keeps the result as the next base.
     fn check_exact(&self, staging: &Staging<'_>, id: VersionId, new: &NewVersion) -> Result<(), ArchiveError> {
         let Changes { entries, documents } = &new.changes;
         if !entries.inserted.is_disjoint(&entries.retracted) || !documents.inserted.is_disjoint(&documents.retracted) {
@@ -287,14 +284,14 @@ impl Archive {
         lineage::rebuild(staging, id, &mut self.recent(), Some(&self.checkpoints)).map(drop)
     }
 
-    /// Writes a checkpoint of a version if the deltas since the last one outweigh it; returns its size in bytes.
+    /// Writes a checkpoint of a version if the deltas since the last one are larger; returns its size in bytes.
     ///
-    /// So checkpoints never take more than the deltas in the log do, and where every head is offered, a rebuild reads no
-    /// more deltas than the bitmaps weigh, or than 4 KiB.
+    /// So checkpoints never take more bytes than the deltas in the log. If every head is offered, a rebuild reads no more delta
+    /// bytes than the size of the bitmaps, or 4 KiB.
     ///
     /// # Errors
-    /// Fails if there is no such version, if this handle reads only, and if the system refuses to write: a lost
-    /// checkpoint loses nothing else.
+    /// Fails if there is no such version, if this handle is read-only, and if the system refuses to write. A missing checkpoint
+    /// loses nothing else.
     pub fn maybe_checkpoint(&mut self, version: VersionId) -> Result<Option<u64>, ArchiveError> {
         self.log.may_append()?;
         let bitmaps = self.bitmaps(version)?;
@@ -308,7 +305,7 @@ impl Archive {
         if deltas >= due { self.checkpoint(version).map(Some) } else { Ok(None) }
     }
 
-    /// Writes a checkpoint of a version, whatever it saves; returns its size in bytes.
+    /// Writes a checkpoint of a version unconditionally; returns its size in bytes.
     ///
     /// # Errors
     /// As [`Self::maybe_checkpoint`].
@@ -324,7 +321,7 @@ impl Archive {
     }
 
     fn recent(&self) -> MutexGuard<'_, Recent> {
-        // What is kept is whole after every step, so a panic elsewhere does not spoil it.
+        // The cache is consistent after every step, so a panic elsewhere does not spoil it.
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,23 +1,23 @@
-//! Which ordinals live in a version, and what a version changes.
+//! The live ordinals of a version, and the changes of a version.
 //!
-//! In: sets of ordinals, from the caller or packed as the log keeps them. Out: the bitmaps of a version.
-//! **Invariant:** a delta is exact against its base: it inserts what was not alive and retracts what was. So counts add
-//! up without looking at a bitmap, and a delta undone is the delta turned round.
+//! In: sets of ordinals, from the caller or packed as in the log. Out: the bitmaps of a version. **Invariant:** a delta is exact
+//! against its base: it inserts ordinals that were dead and retracts ordinals that were live. So counts add up without a bitmap,
+//! and the inverse delta undoes a delta.
 
 use crate::codec::{self, CodecError, Reader};
 use roaring::RoaringBitmap;
 
-/// What one version inserts and retracts against its base.
+/// The ordinals that one version inserts and retracts against its base.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Delta {
-    /// Ordinals that came to life.
+    /// Inserted ordinals.
     pub inserted: RoaringBitmap,
-    /// Ordinals that died.
+    /// Retracted ordinals.
     pub retracted: RoaringBitmap,
 }
 
 impl Delta {
-    /// Returns whether nothing moved.
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inserted.is_empty() && self.retracted.is_empty()
@@ -34,7 +34,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Appends the four sets to `out` as the log keeps them.
+    /// Appends the four sets to `out` in the log's encoding.
     pub(crate) fn pack(&self, out: &mut Vec<u8>) {
         for delta in [&self.entries, &self.documents] {
             codec::put_set(out, &delta.inserted);
@@ -61,13 +61,13 @@ impl Changes {
 /// How many ordinals a version inserts and retracts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Moved {
-    /// Ordinals that came to life.
+    /// Inserted ordinals.
     pub inserted: u64,
-    /// Ordinals that died.
+    /// Retracted ordinals.
     pub retracted: u64,
 }
 
-/// Everything that is alive in one version.
+/// All live ordinals of one version.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Bitmaps {
     /// Ordinals of entries.
@@ -77,7 +77,7 @@ pub struct Bitmaps {
 }
 
 impl Bitmaps {
-    /// Moves on by the packed changes of a version; returns whether they were exact.
+    /// Applies the packed changes of a version; returns whether they were exact.
     pub(crate) fn apply(&mut self, packed: &[u8]) -> Result<bool, CodecError> {
         let mut reader = Reader::new(packed);
         let mut exact = true;
@@ -96,7 +96,7 @@ impl Bitmaps {
         Ok(exact)
     }
 
-    /// Returns the bytes that both bitmaps would take when written as they are.
+    /// Returns the serialised size of both bitmaps.
     pub(crate) fn serialized_size(&self) -> usize {
         self.entries.serialized_size() + self.documents.serialized_size()
     }

@@ -1,6 +1,6 @@
-//! Checkpoints: the whole bitmaps of a version, so that any version is rebuilt from near by.
+//! Checkpoints: the whole bitmaps of a version, from which near versions are rebuilt faster.
 //!
-//! In: bitmaps, once in a while. Out: the same, or nothing.
+//! In: bitmaps, occasionally. Out: the same, or nothing.
 //!
 //! ```text
 //! "tidemchk" format:u32 version:u32 chain[16] entries_bytes:u64   all numbers little-endian
@@ -8,11 +8,11 @@
 //! sum[32]                                                         BLAKE3 of everything before it
 //! ```
 //!
-//! **Invariant:** a checkpoint is a cache and nothing more. The log has every delta; a checkpoint that is missing,
-//! damaged, of another format or of another log is passed over, and `verify` names it.
+//! **Invariant:** a checkpoint is only a cache. The log has every delta. A checkpoint that is missing, damaged, of another format
+//! or of another log is skipped, and `verify` names it.
 //!
-//! `chain` names the log up to the version. A version number alone is not enough: after a crash the tail of the log is
-//! cut and the number is given out again. The sum is checked before anything is parsed.
+//! `chain` is a hash of the log up to the version. The version number alone is not enough: after a crash the tail of the log is
+//! truncated and the number is assigned again. The checksum is verified before parsing.
 
 use crate::bitmaps::Bitmaps;
 use crate::error::ArchiveError;
@@ -30,18 +30,18 @@ const FORMAT: u32 = 1;
 const HEADER: usize = 40;
 const SUM: usize = 32;
 
-/// Bytes that a file takes beside its bitmaps.
+/// Bytes of a file beside its bitmaps.
 pub(crate) const OVERHEAD_BYTES: usize = HEADER + SUM;
 
 /// The folder of checkpoints.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
     folder: PathBuf,
-    /// The versions that had a file when the folder was last listed.
+    /// The versions with a file when the folder was last listed.
     files: BTreeSet<VersionId>,
 }
 
-/// Why a checkpoint is passed over.
+/// Reason why a checkpoint is skipped.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unusable {
     #[error("it cannot be read")]
@@ -77,7 +77,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Removes checkpoints of versions that the log does not have, and files that were never finished.
+    /// Removes checkpoints of versions that the log lacks, and unfinished files.
     pub(crate) fn clear_strays(&mut self, versions: usize) -> Result<(), ArchiveError> {
         let listing = match fs::read_dir(&self.folder) {
             Ok(listing) => listing,
@@ -106,13 +106,13 @@ impl Checkpoints {
         self.files.iter().copied()
     }
 
-    /// Returns the bytes of all files that are still there.
+    /// Returns the bytes of all existing files.
     pub(crate) fn bytes(&self) -> u64 {
         let bytes_of = |&version: &VersionId| fs::metadata(self.path(version)).map_or(0, |metadata| metadata.len());
         self.files.iter().map(bytes_of).sum()
     }
 
-    /// Reads the bitmaps of a version, if `chain` is still what the log says up to it.
+    /// Reads the bitmaps of a version, if `chain` still matches the log up to it.
     pub(crate) fn read(&self, version: VersionId, chain: Chain) -> Result<Bitmaps, Unusable> {
         let bytes = fs::read(self.path(version)).map_err(Unusable::Io)?;
         let body = bytes.len().checked_sub(SUM).filter(|&body| body >= HEADER).ok_or(Unusable::Damaged)?;
@@ -149,7 +149,7 @@ impl Checkpoints {
         Ok(bytes.len() as u64)
     }
 
-    /// Returns where the checkpoint of a version lies.
+    /// Returns the path of a version's checkpoint.
     fn path(&self, version: VersionId) -> PathBuf {
         self.folder.join(version.to_string())
     }
@@ -160,7 +160,7 @@ impl Checkpoints {
     }
 }
 
-/// Returns the version that a file is named for; a name is its number in decimal, without leading zeros.
+/// Returns the version of a file name, which is its number in decimal, without leading zeros.
 fn version_named(name: &str) -> Option<VersionId> {
     let number = name.parse::<u32>().ok()?;
     (number.to_string() == name).then(|| VersionId::new(number))

@@ -1,17 +1,17 @@
-//! How numbers and sets of ordinals are packed into bytes.
+//! Packs numbers and sets of ordinals into bytes.
 //!
-//! In: values. Out: bytes, and back. **Invariant:** reading never looks outside its slice, never allocates by a length
-//! it read, and gives an error for whatever writing could not have put there.
+//! In: values. Out: bytes, and back. **Invariant:** reading never looks outside its slice, never allocates by a length from the
+//! input, and returns an error for bytes that writing cannot produce.
 //!
-//! Packed by hand and not by a derive, since a version costs its delta and every byte is paid once a commit for ever.
-//! Numbers are LEB128 (DWARF 5, section 7.6), signed ones in zigzag form. A set is its size and then its runs, each
-//! `gap * 2 + (longer than one)` behind the run before, followed by `length - 2` where it is longer than one: most
-//! retracted ordinals stand alone, most inserted ones follow each other.
+//! The encoding is hand-written and not derived, because every commit pays its bytes for ever. Numbers are LEB128 (DWARF 5,
+//! section 7.6), signed ones in zigzag form. A set is its size and then its runs. Each run is `gap * 2 + (longer than one)` after
+//! the previous run, followed by `length - 2` if it is longer than one: most retracted ordinals are isolated, most inserted ones
+//! are consecutive.
 
 use roaring::RoaringBitmap;
 use std::ops::RangeInclusive;
 
-/// Why bytes cannot be read.
+/// Reason why bytes cannot be decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum CodecError {
     #[error("the record ends inside a value")]
@@ -43,7 +43,7 @@ pub(crate) fn put_signed(out: &mut Vec<u8>, number: i64) {
 /// Appends a set of ordinals.
 pub(crate) fn put_set(out: &mut Vec<u8>, set: &RoaringBitmap) {
     put(out, set.len());
-    // The smallest ordinal that the next run can begin at: a run that touched the one before would be part of it.
+    // The smallest possible start of the next run: an adjacent run would be part of the previous one.
     let mut earliest = 0u64;
     let mut runs = set.iter();
     while let Some(run) = runs.next_range() {
@@ -57,19 +57,19 @@ pub(crate) fn put_set(out: &mut Vec<u8>, set: &RoaringBitmap) {
     }
 }
 
-/// Reads values off the front of a slice.
+/// Reads values from the front of a slice.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// Begins at the front of `bytes`.
+    /// Starts at the front of `bytes`.
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// Returns what has not been read yet.
+    /// Returns the unread bytes.
     pub(crate) const fn rest(&self) -> &'a [u8] {
         self.rest
     }

@@ -1,8 +1,8 @@
-//! What differs between two versions, of one lineage or of two.
+//! The difference between two versions, of one lineage or of two.
 //!
-//! In: two versions. Out: the entries that come and go from the first to the second.
-//! **Invariant:** applying the difference to the first version's entries gives the second's.
-//! The bitmaps are compared, and not the deltas between: that costs the same however far apart the versions are.
+//! In: two versions. Out: the entries inserted and retracted from the first to the second. **Invariant:** applying the difference
+//! to the first version's entries gives the second's. It compares the bitmaps and not the deltas between, so the cost does not
+//! depend on the distance of the versions.
 
 use crate::archive::Archive;
 use crate::bitmaps::Delta;
@@ -10,7 +10,7 @@ use crate::error::ArchiveError;
 use crate::identity::VersionId;
 
 impl Archive {
-    /// Returns the entries that come to life and die from version `from` to version `to`.
+    /// Returns the entries inserted and retracted from version `from` to version `to`.
     ///
     /// # Errors
     /// Fails if there is no such version, or if a delta does not fit its base.

@@ -1,22 +1,21 @@
 //! The digest of a version: a hash over the multiset of its entries' identities.
 //!
 //! In: 16-byte identities, added and removed in any order. Out: 256 bits.
-//! **Invariant:** the digest is a function of the multiset alone, whatever the order and whatever came and went before.
+//! **Invariant:** the digest is a function of the multiset alone, independent of the order and of removed entries.
 //!
 //! It is MSet-Add-Hash of Clarke, Devadas, van Dijk, Gassend and Suh, "Incremental Multiset Hash Functions and Their
 //! Application to Memory Integrity Checking", ASIACRYPT 2003, section 5: the sum of the hashes of the elements modulo
 //! 2^256, here without key or nonce and with BLAKE3 as the hash. Adding or removing costs one hash and one addition,
 //! so a commit pays for its delta.
 //!
-//! What it proves: two indexes that were made honestly have equal digests exactly when they hold equal entries, but for
-//! a chance of about 2^-256 a pair. What it does not: without a key, whoever may choose many identities can look for
-//! two sets of equal sum much faster than 2^128 (generalised birthday: Wagner, CRYPTO 2002). It guards against
-//! mistakes and not against a forger; files are covered by BLAKE3 sums instead.
+//! Two honestly built indexes have equal digests exactly when they hold equal entries, except with probability of about 2^-256 a
+//! pair. It does not protect against forgery: without a key, an attacker who can choose many identities finds two sets of equal
+//! sum much faster than 2^128 (generalised birthday: Wagner, CRYPTO 2002). It detects mistakes; BLAKE3 checksums cover the files.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A hash over a multiset of entry identities, kept up by addition and subtraction.
+/// A hash over a multiset of entry identities, updated by addition and subtraction.
 ///
 /// ```
 /// use snapshots::Digest;
@@ -76,13 +75,13 @@ impl Digest {
         bytes
     }
 
-    /// Returns the digest that [`Self::to_bytes`] gave.
+    /// Returns the digest of bytes from [`Self::to_bytes`].
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(words(&bytes))
     }
 
-    /// Returns what one entry adds: the BLAKE3-256 of its identity as a number, the lowest byte first.
+    /// Returns the term of one entry: the BLAKE3-256 of its identity as a number, the lowest byte first.
     fn term(identity: &[u8; 16]) -> [u64; 4] {
         words(blake3::hash(identity).as_bytes())
     }

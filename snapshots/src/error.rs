@@ -1,20 +1,19 @@
-//! What can go wrong with the archive as a whole.
+//! Errors of the archive as a whole.
 //!
-//! **Invariant:** a message names the thing, why, and the next step; the cause of an input or output error prints once,
-//! from the chain.
+//! **Invariant:** a message names the thing, the reason and the next step; the cause of an I/O error prints once, from the chain.
 
 use crate::identity::{Epoch, VersionId, ViewId};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why the archive cannot do what was asked.
+/// Reason why the archive cannot do a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
     /// The operating system refused.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         action: &'static str,
         /// On which file or folder.
         path: PathBuf,
@@ -33,7 +32,7 @@ pub enum ArchiveError {
         /// The lock file.
         path: PathBuf,
     },
-    /// The file does not begin as a version log does.
+    /// The file does not begin like a version log.
     #[error("{} is no version log, or its first bytes are damaged; restore it from a backup, or build the store again", path.display())]
     Foreign {
         /// The file.
@@ -49,17 +48,17 @@ pub enum ArchiveError {
         /// The format that this build reads.
         reads: u32,
     },
-    /// Bytes in front of the last group are not what was written.
+    /// Bytes before the last group are not those that were written.
     #[error("{} is damaged at byte {offset}: {reason}; restore it from a backup, or build the store again", path.display())]
     Damaged {
         /// The log.
         path: PathBuf,
-        /// Where the damaged group begins.
+        /// The position of the damaged group.
         offset: u64,
-        /// What was found there.
+        /// The finding.
         reason: String,
     },
-    /// The log is shorter than what was read of it before.
+    /// The log is shorter than at the last read.
     #[error("{} shrank from {expected} to {found} bytes while it was open; open the archive again", path.display())]
     Shrank {
         /// The log.
@@ -69,19 +68,19 @@ pub enum ArchiveError {
         /// Bytes there are now.
         found: u64,
     },
-    /// A reader was asked to write.
+    /// A read-only handle was asked to write.
     #[error("the archive at {} is open for reading; open it as the writer", path.display())]
     ReadOnly {
         /// The log.
         path: PathBuf,
     },
-    /// An earlier write failed in a way that leaves the end of the log unknown.
+    /// An earlier write failed and left the end of the log in an unknown state.
     #[error("an earlier write to {} failed and may have left half a group; open the archive again", path.display())]
     Unsettled {
         /// The log.
         path: PathBuf,
     },
-    /// A version that the log does not have.
+    /// A version that the log lacks.
     #[error("the archive has no version {version}; it knows {known}")]
     UnknownVersion {
         /// The version asked for.
@@ -89,18 +88,18 @@ pub enum ArchiveError {
         /// How many versions there are.
         known: usize,
     },
-    /// A version's changes insert what was alive, or retract what was not.
+    /// A version's changes insert live ordinals, or retract dead ones.
     #[error("the changes of version {version} do not fit its base; run `snapshots verify`")]
     Inexact {
         /// The version.
         version: VersionId,
     },
-    /// A record may not follow what the log holds.
+    /// A record may not follow the log.
     #[error("refused record {position} of the group: {refusal}")]
     Refused {
         /// The record's position in the group, from 0.
         position: usize,
-        /// Why it may not follow.
+        /// The reason.
         refusal: Refusal,
     },
     /// A group takes more bytes than a frame can name.
@@ -111,11 +110,11 @@ pub enum ArchiveError {
     },
 }
 
-/// Why a record may not follow what the log holds.
+/// Reason why a record may not follow the log.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Epochs never go back.
+    /// Epochs never decrease.
     #[error("epoch {epoch} lies before epoch {last} of the record in front; take the epoch from `next_epoch`")]
     EpochGoesBack {
         /// The record's epoch.
@@ -123,13 +122,13 @@ pub enum Refusal {
         /// The epoch of the record before.
         last: Epoch,
     },
-    /// A base or a view names a version that is not there yet.
+    /// A base or a view names a version that does not exist yet.
     #[error("version {version} does not come before it; append that version first")]
     NoSuchVersion {
         /// The version named.
         version: VersionId,
     },
-    /// A view would point at a version that is dropped, or one that is dropped is to be dropped again.
+    /// A view would point at a dropped version, or a dropped version is to be dropped again.
     #[error("version {version} is dropped; make the commit's snapshot again")]
     Dropped {
         /// The version named.
@@ -146,13 +145,13 @@ pub enum Refusal {
     /// `base_is_parent` contradicts the rest of the record.
     #[error("its base is not its first parent's version under the same rules; clear `base_is_parent`")]
     BaseIsNotParent,
-    /// The changes insert what is alive in the base, retract what is not, or do both to one ordinal.
+    /// The changes insert live ordinals of the base, retract dead ones, or do both to one ordinal.
     #[error("its changes are not exact against its base; compute them from the base's bitmaps")]
     Inexact,
-    /// A recount names other versions than there are, or shares its group.
+    /// A recount has another number of versions than the log, or shares its group.
     #[error("a recount names every version so far and is alone in its group; take it from `Archive::recount`")]
     Recount,
-    /// The log has as many versions as there are names.
+    /// All version numbers are used.
     #[error("every version number is used; build a new store from the sources")]
     VersionsExhausted,
 }

@@ -1,12 +1,11 @@
-//! What the log says, in memory; and a group of records on its way in.
+//! The content of the log in memory, and a group of records that is being added.
 //!
-//! In: decoded records. Out: versions, views and packed changes by name.
-//! **Invariant:** a group is taken in as a whole or not at all. While it is encoded or decoded it lies on top of the
-//! history as a [`Staging`], so that its records can refer to each other.
-//! Changes stay packed: a few tens of bytes a version, unpacked when they are walked over.
+//! In: decoded records. Out: versions, views and packed changes by id. **Invariant:** a group is added as a whole or not at all.
+//! While it is encoded or decoded it is on top of the history as a [`Staging`], so that its records can refer to each other.
+//! Changes stay packed (a few tens of bytes a version) and are unpacked during a walk.
 //!
-//! A version that was dropped stays where it is: later ones may be written against it, and numbers are not given out
-//! twice. It is only not found by its commit any more.
+//! A dropped version keeps its place: later versions may have it as their base, and numbers are never reused. Only the look-up by
+//! commit no longer finds it.
 
 use crate::identity::{CommitId, Epoch, HexPrefix, SourceId, VersionId, ViewId};
 use crate::tokens::{LEAST_FIELDS, Tokens};
@@ -14,34 +13,34 @@ use crate::version::{Move, Version, ViewHead};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-/// The format of a log in which nothing was dropped, and no move has a time.
+/// The format of a log without drops and without times of moves.
 pub(crate) const FIRST_FORMAT: u32 = 1;
-/// The format from the first drop on.
+/// The format since the first drop.
 const DROPPING_FORMAT: u32 = 2;
-/// The format from the first move on that has a time.
+/// The format since the first move with a time.
 const TIMED_FORMAT: u32 = 3;
-/// The format from the first recount on.
+/// The format since the first recount.
 const RECOUNT_FORMAT: u32 = 4;
 /// The format from the first version on that has tokens in more fields than two.
 pub(crate) const LISTED_FORMAT: u32 = 5;
 
-/// Names all of the log up to a frame: a hash over the checksums of the frames so far.
+/// Identifies the log up to a frame: a hash over the checksums of all frames so far.
 pub(crate) type Chain = [u8; 16];
 
-/// Everything that whole groups said.
+/// The content of all whole groups.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     pub(crate) versions: Vec<Version>,
-    /// By version, the log up to the frame that holds it.
+    /// By version, the chain up to its frame.
     chains: Vec<Chain>,
-    /// The packed changes of all versions, one behind the other, and by version where they lie.
+    /// The packed changes of all versions in sequence, and by version their position.
     packed: Vec<u8>,
     spans: Vec<Range<usize>>,
-    /// By commit the newest version that was not dropped.
+    /// By commit the newest version that is not dropped.
     pub(crate) by_commit: HashMap<(SourceId, CommitId), VersionId>,
     /// By commit the newest version, dropped or not.
     pub(crate) last_of_commit: HashMap<(SourceId, CommitId), VersionId>,
-    /// By dropped version, where the frame that dropped it ends in the log.
+    /// By dropped version, the end of the dropping frame in the log.
     pub(crate) dropped: BTreeMap<VersionId, u64>,
     /// By version, the first view that pointed at it.
     pub(crate) first_views: HashMap<VersionId, ViewId>,
@@ -52,11 +51,11 @@ pub(crate) struct History {
     last_move: i64,
     /// The epoch of the last record; 0 before the first.
     pub(crate) epoch: Epoch,
-    /// One more than the largest ordinal that was ever inserted: of entries, of document rows.
+    /// One more than the largest ordinal ever inserted: of entries, of document rows.
     pub(crate) used_ordinals: [u64; 2],
 }
 
-/// Records that belong together, decoded.
+/// The decoded records of one group.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     versions: Vec<Version>,
@@ -64,14 +63,14 @@ pub(crate) struct Group {
     spans: Vec<Range<usize>>,
     moves: Vec<(ViewId, Move)>,
     dropped: BTreeSet<VersionId>,
-    /// The tokens of every settled version, where they were counted again.
+    /// The recounted tokens of every settled version.
     recounted: Option<Vec<Tokens>>,
     epoch: Option<Epoch>,
     used_ordinals: [u64; 2],
 }
 
 impl Group {
-    /// Returns the oldest format in which a log can hold the group.
+    /// Returns the oldest format that can hold the group.
     pub(crate) fn needs(&self) -> u32 {
         let counted = self.versions.iter().map(|version| &version.statistics.live_tokens);
         let mut counted = counted.chain(self.recounted.iter().flatten());
@@ -90,7 +89,7 @@ impl Group {
 }
 
 impl History {
-    /// Takes in a group that ends with the frame `chain`, at byte `end` of the log.
+    /// Adds a group that ends with the frame `chain`, at byte `end` of the log.
     pub(crate) fn take(&mut self, group: Group, chain: Chain, end: u64) {
         let moved_by = self.packed.len();
         self.packed.extend_from_slice(&group.packed);
@@ -121,7 +120,7 @@ impl History {
         }
     }
 
-    /// Takes dropped versions out of what is found by commit; an earlier version of the commit that stays is found again.
+    /// Removes dropped versions from the look-up by commit; an earlier kept version of the commit is found again.
     fn drop_all(&mut self, dropped: &BTreeSet<VersionId>, end: u64) {
         self.dropped.extend(dropped.iter().map(|&version| (version, end)));
         let key = |version: &Version| (version.source, version.commit);
@@ -139,13 +138,13 @@ impl History {
         }
     }
 
-    /// Returns the name of the log up to the frame that holds a version.
+    /// Returns the chain up to the frame of a version.
     pub(crate) fn chain(&self, id: VersionId) -> Option<Chain> {
         self.chains.get(id.index()).copied()
     }
 }
 
-/// Returns the versions of commits that begin with `prefix`, in order of [`VersionId`]; none for text that is no prefix.
+/// Returns the versions of commits that begin with `prefix`, in order of [`VersionId`]; none for malformed text.
 pub(crate) fn find(commits: &HashMap<(SourceId, CommitId), VersionId>, prefix: &str) -> Vec<(SourceId, VersionId)> {
     let Some(prefix) = HexPrefix::parse(prefix) else { return Vec::new() };
     let of_prefix = commits.iter().filter(|((_, commit), _)| commit.begins_with(&prefix));
@@ -161,7 +160,7 @@ pub(crate) struct Staging<'a> {
 }
 
 impl<'a> Staging<'a> {
-    /// Begins an empty group.
+    /// Starts an empty group.
     pub(crate) fn new(history: &'a History) -> Self {
         Self { history, group: Group::default() }
     }
@@ -171,7 +170,7 @@ impl<'a> Staging<'a> {
         self.group
     }
 
-    /// Returns the name that the next version gets.
+    /// Returns the id of the next version.
     pub(crate) fn next_version(&self) -> u64 {
         (self.history.versions.len() + self.group.versions.len()) as u64
     }
@@ -181,7 +180,7 @@ impl<'a> Staging<'a> {
         self.group.epoch.unwrap_or(self.history.epoch)
     }
 
-    /// Returns a version by its name.
+    /// Returns a version by its id.
     pub(crate) fn version(&self, id: VersionId) -> Option<&Version> {
         let settled = self.history.versions.len();
         if id.index() < settled {
@@ -206,7 +205,7 @@ impl<'a> Staging<'a> {
         self.history.dropped.contains_key(&id) || self.group.dropped.contains(&id)
     }
 
-    /// Returns the versions that views point at, each with one of these views.
+    /// Returns the targets of all views, each with one of its views.
     pub(crate) fn heads(&self) -> HashMap<VersionId, ViewId> {
         let mut heads = self.history.views.clone();
         for (view, moved) in &self.group.moves {
@@ -223,12 +222,12 @@ impl<'a> Staging<'a> {
         self.history.by_commit.get(&(source, commit)).copied()
     }
 
-    /// Returns the name of the log up to the frame that holds a version; nothing while that frame is not written.
+    /// Returns the chain up to the frame of a version; nothing until that frame is written.
     pub(crate) fn chain(&self, id: VersionId) -> Option<Chain> {
         self.history.chain(id)
     }
 
-    /// Puts a version on top, with its packed changes and the ends of what they insert.
+    /// Adds a version, with its packed changes and the upper ends of its inserted ordinals.
     pub(crate) fn push_version(&mut self, version: Version, packed: &[u8], used_ordinals: [u64; 2]) {
         let start = self.group.packed.len();
         self.group.packed.extend_from_slice(packed);
@@ -256,13 +255,13 @@ impl<'a> Staging<'a> {
         self.group.recounted.is_some()
     }
 
-    /// Gives every settled version the tokens that were counted again.
+    /// Sets the recounted tokens of every settled version.
     pub(crate) fn push_recount(&mut self, epoch: Epoch, live_tokens: Vec<Tokens>) {
         self.group.epoch = Some(epoch);
         self.group.recounted = Some(live_tokens);
     }
 
-    /// Lets a view point at a version, or nowhere.
+    /// Points a view at a version, or removes it.
     pub(crate) fn push_view(&mut self, view: ViewId, moved: Move) {
         self.group.epoch = Some(moved.epoch);
         self.group.moves.push((view, moved));

@@ -1,7 +1,7 @@
-//! What names things in the archive: sources, views, versions, epochs and commits.
+//! Identities in the archive: sources, views, versions, epochs and commits.
 //!
-//! In: numbers that the caller gives out, and git object ids. Out: one type each, so that none passes for another.
-//! **Invariant:** a value names one thing for the life of an archive; nothing here is ever used twice.
+//! In: numbers that the caller assigns, and git object ids. Out: one type each, so that they cannot be confused. **Invariant:** a
+//! value names one thing for the life of an archive and is never used twice.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -37,15 +37,15 @@ macro_rules! number {
 }
 
 number! {
-    /// Names a source; the caller keeps what it stands for.
+    /// Identifies a source; the caller knows its meaning.
     SourceId(u32)
 }
 number! {
-    /// Names a view; the caller keeps what it stands for.
+    /// Identifies a view; the caller knows its meaning.
     ViewId(u32)
 }
 number! {
-    /// Names a version by its position in the log, from 0.
+    /// Identifies a version by its position in the log, from 0.
     VersionId(u32)
 }
 number! {
@@ -60,7 +60,7 @@ impl VersionId {
     }
 }
 
-/// The id of a git commit, or the git tree hash of a directory's content: what a snapshot is called outside.
+/// The id of a git commit, or the git tree hash of a directory's content: the public name of a snapshot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct CommitId([u8; 20]);
 
@@ -100,7 +100,7 @@ impl fmt::Debug for CommitId {
     }
 }
 
-/// What is wrong with text that should be a full commit hash.
+/// Reason why text is no full commit hash.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{text}` is no full commit hash; give 40 hexadecimal digits")]
 pub struct NotACommitId {

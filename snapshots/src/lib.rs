@@ -1,15 +1,15 @@
-//! The archive of tidemill: which entries were alive at which commit.
+//! The archive of tidemill: the entries alive at each commit.
 //!
-//! In: for each commit, the ordinals that its entries and documents gained and lost, with statistics and a digest.
-//! Out: the same again for any commit, as bitmaps.
+//! In: for each commit, the inserted and retracted ordinals of entries and documents, with statistics and a digest. Out: the live
+//! ordinals of any commit, as bitmaps.
 //!
-//! **Invariant:** a version is a set of ordinals that never changes. Ordinals are never reused, so a bit means the same
-//! entry in every version, and live and past are read the same way. The version log is the commit point of everything:
-//! what no whole group of it names was never published, and what none of it drops is kept.
+//! **Invariant:** a version is a set of ordinals that never changes. Ordinals are never reused, so a bit means the same entry in
+//! every version, and live and past versions are read the same way. The version log is the commit point of everything: what no
+//! whole group names was never published, and what no group drops is kept.
 //!
-//! It knows ordinals and versions only. What an entry is, which words and vectors it has, which repository a source
-//! is and what a view is called are left to the caller; so is the order of writing: whatever a version refers to must be
-//! durable before [`Archive::append`].
+//! It knows ordinals and versions only. The caller knows the entries, their words and vectors, the repositories and the names of
+//! views. The caller also ensures the write-ahead order: everything that a version refers to must be durable before
+//! [`Archive::append`].
 //!
 //! ```
 //! use snapshots::*;

@@ -1,8 +1,7 @@
-//! Walks along the bases: what is alive in a version, and which commit brought it.
+//! Walks along the bases: the live ordinals of a version, and the commit that introduced each.
 //!
-//! In: a version. Out: its bitmaps, or where ordinals came to life.
-//! **Invariant:** a base is always an earlier version, so every walk ends; the answer is that of the log alone, whatever
-//! checkpoints there are.
+//! In: a version. Out: its bitmaps, or the versions that introduced ordinals. **Invariant:** a base is always an earlier version,
+//! so every walk ends. The answer follows from the log alone; checkpoints never change it.
 
 use crate::bitmaps::Bitmaps;
 use crate::checkpoint::Checkpoints;
@@ -21,19 +20,19 @@ use std::sync::Arc;
 pub enum Introduced {
     /// The commit of this version introduced it.
     At(VersionId),
-    /// It was there at this version's commit, and the log does not say since when.
+    /// It was there at this version's commit, and the log does not reach further back.
     Before(VersionId),
-    /// It is not alive in the version asked about.
+    /// It is not alive in the requested version.
     Absent,
 }
 
-/// How many rebuilt versions are kept: the heads of a few views, and what was asked about last.
+/// How many rebuilt versions are cached: the heads of a few views, and the last requests.
 const RECENT: usize = 8;
 
-/// After how many deltas of a long replay containers of runs are turned into plain bits.
+/// After so many deltas of a long replay, run containers are converted to plain bitmaps.
 const RUNS_TO_BITS_EVERY: usize = 64;
 
-/// The bitmaps that were asked for last.
+/// The bitmaps of the last requests.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     /// In order of use, the latest last.
@@ -50,7 +49,7 @@ impl Recent {
         Some(bitmaps)
     }
 
-    /// Keeps the bitmaps of a version, and lets go of the ones used longest ago.
+    /// Caches the bitmaps of a version, and evicts the least recently used.
     pub(crate) fn put(&mut self, version: VersionId, bitmaps: Arc<Bitmaps>) {
         self.kept.retain(|(kept, _)| *kept != version);
         if self.kept.len() >= RECENT {
@@ -59,13 +58,13 @@ impl Recent {
         self.kept.push((version, bitmaps));
     }
 
-    /// Forgets versions that the log does not have.
+    /// Removes versions that the log lacks.
     pub(crate) fn truncate(&mut self, versions: usize) {
         self.kept.retain(|(kept, _)| kept.index() < versions);
     }
 }
 
-/// Rebuilds the bitmaps of a version from the nearest version that is kept or has a checkpoint, else from nothing.
+/// Rebuilds the bitmaps of a version from the nearest version that is cached or has a checkpoint, else from nothing.
 pub(crate) fn rebuild(
     staging: &Staging<'_>,
     version: VersionId,
@@ -86,8 +85,8 @@ pub(crate) fn rebuild(
     if !path.is_empty() {
         let moving = Arc::make_mut(&mut bitmaps);
         for (step, &here) in path.iter().rev().enumerate() {
-            // A container of runs is split by every ordinal that dies inside a run, at the cost of moving all runs
-            // behind it; as plain bits it takes each change at once (seven times faster at a million entries).
+            // Every ordinal that dies inside a run splits the run, which moves all later runs of the container. A plain bitmap
+            // takes each change at once (seven times faster at a million entries).
             if step % RUNS_TO_BITS_EVERY == 1 {
                 moving.entries.remove_run_compression();
                 moving.documents.remove_run_compression();
@@ -113,12 +112,12 @@ fn from_checkpoint(staging: &Staging<'_>, version: VersionId, checkpoints: &Chec
     }
 }
 
-/// Finds, in one walk along the bases, where each ordinal came to life in the lineage of `version`, where all are alive.
+/// Finds, in one walk along the bases, the version that introduced each ordinal in the lineage of `version`, where all are alive.
 ///
-/// The walk follows first parents. Where a version's base is not its parent's version it ends: whatever is still looked
-/// for was there before that commit, and older versions are of commits that need not be its ancestors. Only a version
-/// that repeats its base's commit, under other rules, lets the walk go on. A commit without a parent is where its history
-/// begins: whatever is still looked for came with it, whatever the version was stored against.
+/// The walk follows first parents. It ends where a version's base is not its parent's version: the remaining ordinals were there
+/// before that commit, and older versions need not be of its ancestors. Only a version that repeats its base's commit, under
+/// other rules, lets the walk continue. A commit without a parent begins the history: it introduced all remaining ordinals,
+/// whatever its base is.
 pub(crate) fn introduced(
     staging: &Staging<'_>,
     version: VersionId,
@@ -133,7 +132,7 @@ pub(crate) fn introduced(
         let begins = here.parent.is_none();
         let answer = if here.base_is_parent || begins { Introduced::At(here.id) } else { Introduced::Before(here.id) };
         let known = answers.len();
-        // What a version inserts stands first in its changes.
+        // A version's inserted ordinals are first in its changes.
         Reader::new(staging.packed(here.id).unwrap_or_default()).set(|run| {
             let from = wanted.partition_point(|ordinal| ordinal < run.start());
             let inside = wanted[from..].iter().take_while(|ordinal| run.contains(ordinal));

@@ -1,23 +1,24 @@
-//! The lock that keeps a second writer out.
+//! The lock that excludes a second writer.
 //!
-//! In: an open file. Out: an exclusive advisory lock on it, held until the file is closed, by the system too.
+//! In: an open file. Out: an exclusive advisory lock on it, held until the file is closed, also by the system.
 //!
-//! **Invariant:** whoever really holds the lock keeps everybody else out; one that is about to be given back does not.
+//! **Invariant:** while a writer holds the lock, no other writer gets it. A lock that is about to be released does not refuse a
+//! new writer.
 //!
-//! The system ties the lock to the open file, of which a process that is just being started by another thread holds a copy
-//! until it runs its own program. So a lock that was given back can look held for a moment.
+//! The system ties the lock to the open file. A child process that another thread is starting holds a copy of that file until its
+//! exec. So a released lock can look held for a moment.
 
 use std::fs::{File, TryLockError};
 use std::time::{Duration, Instant};
 
-/// How long a held lock is tried again: far longer than starting a program takes, and short for whoever is refused.
+/// How long a held lock is tried again: far longer than starting a program takes, and still short for a refused writer.
 const PATIENCE: Duration = Duration::from_millis(250);
 const WAIT: Duration = Duration::from_millis(5);
 
-/// Locks a file for one writer, unless another one holds it and goes on holding it.
+/// Locks a file for one writer, unless another writer holds it for longer.
 ///
 /// # Errors
-/// [`TryLockError::WouldBlock`] where it is held, after a quarter of a second; whatever else the system says at once.
+/// [`TryLockError::WouldBlock`] if it is held, after a quarter of a second; any other system error at once.
 pub fn lock_for_writer(file: &File) -> Result<(), TryLockError> {
     let given_up = Instant::now() + PATIENCE;
     loop {

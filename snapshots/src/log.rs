@@ -1,9 +1,9 @@
-//! The version log: one file, appended to and never rewritten; the commit point of everything.
+//! The version log: one append-only file, the commit point of everything.
 //!
 //! In: groups of records. Out: the same groups, in order, to this and to other processes.
 //!
 //! ```text
-//! header   "tidemlog" format:u32 sum:u32               sum: the first 4 bytes of BLAKE3 of what stands before it;
+//! header   "tidemlog" format:u32 sum:u32               sum: the first 4 bytes of BLAKE3 of all bytes before it;
 //!                                                      format 1, 2 from the first drop of a version on, 3 from the
 //!                                                      first move of a view on that has a time, 4 from the first
 //!                                                      recount on, and 5 from the first version on that has tokens in
@@ -13,14 +13,13 @@
 //! ```
 //!
 //! **Invariant:** a group is in the log as a whole or not at all: one frame, one write, one sync. The frames up to
-//! [`LogFile::end`] are whole, and stay. The header alone is written twice: its format rises, in place and durably,
-//! before the first group that a build of the format so far could not read, so that such a build names the format instead
-//! of damage.
+//! [`LogFile::end`] are whole and stay. Only the header is overwritten: its format rises, in place and durably, before the first
+//! group that a build of the current format could not read. Such a build then reports the format instead of damage.
 //!
-//! Only the last group can be torn by a crash, so bytes that are no frame are the *tail* if no whole frame comes after
-//! them: the next writer cuts it, readers stop in front of it. If one does come after, something else broke the file,
-//! and cutting would throw away what was published: that is an error. `check` keeps the search for a later frame cheap:
-//! a chance position passes it once in 65,536 times, and only then are bytes hashed.
+//! A crash can tear only the last group, so bytes that are no frame are the *tail* if no whole frame follows: the next writer
+//! truncates it, readers stop before it. If a whole frame does follow, something else damaged the file, and truncating would lose
+//! published groups: that is an error. `check` keeps the search for a later frame cheap: a random position passes it once in
+//! 65,536 times, and only then are bytes hashed.
 
 pub(crate) mod record;
 
@@ -39,8 +38,8 @@ const MAGIC: &[u8; 8] = b"tidemlog";
 const HEADER: usize = 16;
 const FRAME_HEADER: usize = 14;
 
-/// Bytes that the search for a whole frame behind a broken one may hash. No crash comes near it; only a made-up file
-/// does, and that is refused and not cut.
+/// Bytes that the search for a whole frame after a broken one may hash. No crash comes near it, only a forged file, and that is
+/// refused and not truncated.
 const SEARCH_BYTES: usize = 1 << 28;
 
 /// The log, open for reading or writing.
@@ -48,11 +47,11 @@ const SEARCH_BYTES: usize = 1 << 28;
 pub(crate) struct LogFile {
     file: File,
     path: PathBuf,
-    /// Where the last whole frame ends.
+    /// The end of the last whole frame.
     end: u64,
     chain: Chain,
     format: u32,
-    /// Whether this handle may append, and whether it still knows what the file's end looks like.
+    /// Whether this handle may append, and whether the state of the file's end is known.
     writing: Writing,
 }
 
@@ -76,7 +75,7 @@ impl LogFile {
         Self::begin(file, path, Writing::Never)
     }
 
-    /// Opens a log for writing, and creates it where there is none.
+    /// Opens a log for writing, and creates it if there is none.
     pub(crate) fn create_or_open_writer(path: &Path) -> Result<Self, ArchiveError> {
         if !path.try_exists().map_err(ArchiveError::io("look for", path))? {
             write_whole(path, &header(FIRST_FORMAT))?;
@@ -85,7 +84,7 @@ impl LogFile {
         Self::begin(file, path, Writing::Settled)
     }
 
-    /// Checks the header and stands behind it.
+    /// Checks the header and positions after it.
     fn begin(mut file: File, path: &Path, writing: Writing) -> Result<Self, ArchiveError> {
         let foreign = || ArchiveError::Foreign { path: path.to_path_buf() };
         let mut bytes = [0; HEADER];
@@ -104,7 +103,7 @@ impl LogFile {
         Ok(Self { file, path: path.to_path_buf(), end: HEADER as u64, chain: [0; 16], format: found, writing })
     }
 
-    /// Returns where the last whole frame ends.
+    /// Returns the end of the last whole frame.
     pub(crate) const fn end(&self) -> u64 {
         self.end
     }
@@ -114,7 +113,7 @@ impl LogFile {
         &self.path
     }
 
-    /// Reads on from the last whole frame into `history`; returns how many bytes of tail follow the last one.
+    /// Reads from the last whole frame into `history`; returns the bytes of tail after the last one.
     pub(crate) fn read_on(&mut self, history: &mut History) -> Result<u64, ArchiveError> {
         let found = self.file.metadata().map_err(ArchiveError::io("measure", &self.path))?.len();
         if found < self.end {
@@ -150,7 +149,7 @@ impl LogFile {
         }
     }
 
-    /// Cuts off whatever follows the last whole frame.
+    /// Truncates the bytes after the last whole frame.
     pub(crate) fn cut_tail(&mut self) -> Result<(), ArchiveError> {
         self.file
             .set_len(self.end)
@@ -167,9 +166,9 @@ impl LogFile {
         }
     }
 
-    /// Makes the header name a format at the least, durably: sixteen bytes, which no disk writes in part.
+    /// Raises the format in the header to at least this one, durably: sixteen bytes, which no disk writes in part.
     ///
-    /// Readers that have the log open read it on; those that open it later must know the format.
+    /// Readers with the log open continue; readers that open it later must know the format.
     pub(crate) fn raise_format(&mut self, format: u32) -> Result<(), ArchiveError> {
         self.may_append()?;
         if self.format >= format {
@@ -185,11 +184,11 @@ impl LogFile {
         Ok(())
     }
 
-    /// Appends one group and makes it durable; returns the name of the log up to it.
+    /// Appends one group and syncs it; returns the chain up to it.
     ///
-    /// A write that fails is taken back, so a full disk leaves a usable handle. After a failed sync nobody knows what
-    /// the disk holds (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020): the handle
-    /// refuses to go on until the log is read again.
+    /// A failed write is undone, so a full disk leaves a usable handle. After a failed sync the state of the disk is unknown
+    /// (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020): the handle refuses writes until the
+    /// log is read again.
     pub(crate) fn append(&mut self, payload: &[u8]) -> Result<Chain, ArchiveError> {
         self.may_append()?;
         let length = u32::try_from(payload.len()).map_err(|_| ArchiveError::GroupTooLarge { bytes: payload.len() })?;
@@ -224,14 +223,14 @@ pub(crate) fn decode_group(payload: &[u8], history: &History) -> Result<Group, C
     Ok(staging.finish())
 }
 
-/// Returns where the payload lies, if `bytes` begin with a whole frame.
+/// Returns the range of the payload, if `bytes` begin with a whole frame.
 fn frame(bytes: &[u8]) -> Option<Range<usize>> {
     let payload = announced(bytes)?;
     let length = payload.len() as u32;
     (bytes[6..FRAME_HEADER] == sum(length, &bytes[payload.clone()])).then_some(payload)
 }
 
-/// Returns where the payload would lie, if `bytes` begin with the header of a frame that fits.
+/// Returns the announced range of the payload, if `bytes` begin with a valid frame header.
 fn announced(bytes: &[u8]) -> Option<Range<usize>> {
     let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?);
     let end = FRAME_HEADER.checked_add(length as usize)?;
@@ -242,7 +241,7 @@ fn announced(bytes: &[u8]) -> Option<Range<usize>> {
 enum Later {
     None,
     At(usize),
-    /// There is more to hash than any torn write explains.
+    /// There are more bytes to hash than any torn write explains.
     Unknown,
 }
 
@@ -280,20 +279,20 @@ fn sum(length: u32, payload: &[u8]) -> [u8; 8] {
     hash.as_bytes()[..8].try_into().expect("a hash is longer than eight bytes")
 }
 
-/// Returns the name of the log one frame on.
+/// Returns the chain after one more frame.
 fn link(chain: Chain, frame_header: &[u8]) -> Chain {
     let hash = blake3::Hasher::new().update(&chain).update(frame_header).finalize();
     hash.as_bytes()[..16].try_into().expect("a hash is longer than sixteen bytes")
 }
 
-/// Writes a file under a temporary name, makes it durable and renames it: it is there as a whole or not at all.
+/// Writes a file under a temporary name, syncs and renames it: it exists as a whole or not at all.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
     let temporary = path.with_extension("tmp");
     let written = File::create(&temporary)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&temporary, path));
     if let Err(error) = written {
-        // Best effort: the next writer clears what is left.
+        // Best effort: the next writer removes the rest.
         let _ = fs::remove_file(&temporary);
         return Err(ArchiveError::io("write", path)(error));
     }
@@ -303,7 +302,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError>
     }
 }
 
-/// Makes the names in a folder durable, where the system has a way to ask for it.
+/// Syncs a folder, if the system can.
 fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
     if cfg!(unix) {
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(ArchiveError::io("sync", folder))?;

@@ -1,11 +1,11 @@
-//! Where views stood, and when.
+//! The targets of views over time.
 //!
-//! In: the moves of views, in the order of the log. Out: what a view stood at as of a time.
-//! **Invariant:** the order is that of the log, whatever clocks said: of the moves that were seen by a time, the one that the
-//! log has last counts. A move whose time is not known never answers.
+//! In: the moves of views, in the order of the log. Out: the target of a view as of a time. **Invariant:** the order is that of
+//! the log, whatever the clocks said: of the moves seen by a time, the last in the log counts. A move without a known time never
+//! answers.
 //!
-//! Logs of formats 1 and 2 have no times of moves. The time of the version stands in for that of the move that brought it;
-//! a later move back to it has none.
+//! Logs of formats 1 and 2 have no times of moves. The time of a version is used for the move that first pointed at it; a later
+//! move back to it has none.
 
 use crate::archive::Archive;
 use crate::identity::ViewId;
@@ -18,7 +18,7 @@ impl Archive {
         self.history.moves.get(&view).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns when a move was seen, in milliseconds since 1970, as far as that is known.
+    /// Returns the time at which a move was seen, in milliseconds since 1970, if it is known.
     #[must_use]
     pub fn time_of(&self, moved: &Move) -> Option<i64> {
         let brought = || {

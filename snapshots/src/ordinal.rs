@@ -1,10 +1,9 @@
-//! Ordinals: the numbers under which entries, and rows of documents, are stored for good.
+//! Ordinals: the permanent numbers of entries and of document rows.
 //!
-//! In: how many were given out before. Out: the next ones, in order.
-//! **Invariant:** an ordinal is given out once and never again, so that a bit in any version's bitmap means the same
-//! entry for ever. Entries and document rows count in two spaces of their own.
-//! `u32` because roaring bitmaps and both indexes count in it. Remembering how many were given out is left to the
-//! indexes and the log: resume after the largest that any of them has seen.
+//! In: how many were assigned before. Out: the next ones, in order. **Invariant:** an ordinal is assigned once, so a bit in any
+//! version's bitmap always means the same entry. Entries and document rows have separate counters. `u32` because roaring bitmaps
+//! and both indexes use it. The indexes and the log remember how many were assigned: resume after the largest that any of them
+//! has seen.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -34,17 +33,17 @@ impl fmt::Display for Ordinal {
     }
 }
 
-/// Every ordinal has been given out.
+/// Every ordinal is assigned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{used} ordinals are used and {wanted} more do not fit into 32 bits; build a new store from the sources")]
 pub struct OrdinalsExhausted {
-    /// How many were given out before.
+    /// How many were assigned before.
     used: u32,
-    /// How many were asked for.
+    /// How many were requested.
     wanted: u32,
 }
 
-/// Gives out ordinals in order, each once.
+/// Assigns ordinals in order, each once.
 ///
 /// ```
 /// use snapshots::{Ordinal, OrdinalCounter};
@@ -56,30 +55,30 @@ pub struct OrdinalsExhausted {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OrdinalCounter {
-    /// The next ordinal; `u32::MAX` itself is never given out, so that the count fits into 32 bits.
+    /// The next ordinal; `u32::MAX` itself is never assigned, so that the count fits into 32 bits.
     next: u32,
 }
 
 impl OrdinalCounter {
-    /// Goes on after the first `used` ordinals.
+    /// Continues after the first `used` ordinals.
     #[must_use]
     pub const fn resume(used: u32) -> Self {
         Self { next: used }
     }
 
-    /// Returns how many were given out: all below this number, and none from it on.
+    /// Returns how many are assigned: all below this number, and none from it on.
     #[must_use]
     pub const fn used(&self) -> u32 {
         self.next
     }
 
-    /// Gives out one ordinal.
+    /// Assigns one ordinal.
     #[expect(clippy::should_implement_trait, reason = "an iterator would end in silence where this must fail")]
     pub fn next(&mut self) -> Result<Ordinal, OrdinalsExhausted> {
         self.take(1).map(|taken| Ordinal(taken.start))
     }
 
-    /// Gives out `count` ordinals that follow each other; none are used up if they do not all fit.
+    /// Assigns `count` consecutive ordinals; none if they do not all fit.
     pub fn take(&mut self, count: u32) -> Result<Range<u32>, OrdinalsExhausted> {
         let start = self.next;
         let end = start.checked_add(count).ok_or(OrdinalsExhausted { used: start, wanted: count })?;

@@ -1,10 +1,10 @@
-//! Tokens counted again, for every version at once.
+//! Recounts the tokens of every version at once.
 //!
-//! In: for each ordinal its tokens under the analyzer of today. Out: one record, where the log says otherwise.
+//! In: for each ordinal its tokens under today's analyzer. Out: one record, if the log has other counts.
 //!
-//! **Invariant:** what a version holds, and its digest, stay; afterwards the tokens of every kept version are the sums over
-//! its entries. The record is one group of the log, so it is there as a whole or not at all, and doing it again writes
-//! nothing. It takes no epoch of its own. Of a dropped version the tokens stay as they were, since its entries may be gone.
+//! **Invariant:** the entries and the digest of a version stay. Afterwards the tokens of every kept version are the sums over its
+//! entries. The record is one group of the log, so it is there as a whole or not at all, and a second recount writes nothing. It
+//! takes no epoch of its own. A dropped version keeps its old tokens, because its entries may be gone.
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
@@ -14,13 +14,13 @@ use crate::verify::TokensOf;
 use crate::version::Record;
 
 impl Archive {
-    /// Makes the tokens of every kept version those of its entries; returns whether any were others.
+    /// Sets the tokens of every kept version to those of its entries; returns whether any changed.
     ///
-    /// Costs the sum of the deltas.
+    /// The cost is the sum of the deltas.
     ///
     /// # Errors
-    /// Fails if an entry of a kept version is not known, if a delta does not fit its base, and if the log cannot be
-    /// written: the tokens stay then.
+    /// Fails if an entry of a kept version is unknown, if a delta does not fit its base, and if the log cannot be written; the
+    /// tokens stay then.
     pub fn recount(&mut self, tokens_of: TokensOf<'_>) -> Result<bool, ArchiveError> {
         let stood: Vec<Tokens> = self.versions().iter().map(|version| version.statistics.live_tokens).collect();
         let mut live_tokens = stood.clone();

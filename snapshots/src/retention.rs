@@ -1,11 +1,11 @@
-//! Which versions are kept, and what they hold together.
+//! The kept versions, and the ordinals that they need.
 //!
-//! In: the log, with the versions that were dropped. Out: ordinals that must stay, for the kept versions or for others.
-//! **Invariant:** whatever a kept version holds is reached, whichever of its bases were dropped: deltas stay in the log,
-//! so every bitmap can still be rebuilt, and only what no kept version holds is left out.
+//! In: the log, with the dropped versions. Out: ordinals that must stay, for the kept versions or for selected ones.
+//! **Invariant:** every ordinal of a kept version is reached, even if its bases were dropped: deltas stay in the log, so every
+//! bitmap can still be rebuilt, and only ordinals that no kept version holds are excluded.
 //!
-//! A delta of a kept version may move ordinals that only a dropped base held. Who needs to look them up (for digests, or
-//! for the entries of a document) asks for the changes against the nearest base that is kept.
+//! A delta of a kept version may move ordinals that only a dropped base held. A caller that looks these up (for digests, or for
+//! the entries of a document) asks for the changes against the nearest kept base.
 
 use crate::archive::Archive;
 use crate::bitmaps::{Bitmaps, Changes, Delta};
@@ -33,8 +33,8 @@ impl Archive {
         self.history.last_of_commit.get(&(source, commit)).copied()
     }
 
-    /// Returns a version and its first parents, newest first, as far as they have or had versions, dropped ones too. It ends
-    /// where the line comes back to a version: a directory may return to a state that it had.
+    /// Returns a version and its first parents, newest first, as far as they have or had versions, including dropped ones. It
+    /// ends where the line comes back to a version: a directory may return to an earlier state.
     pub fn first_parents(&self, head: VersionId) -> impl Iterator<Item = &Version> {
         let mut seen = HashSet::new();
         let parent = |version: &&Version| {
@@ -44,33 +44,32 @@ impl Archive {
         std::iter::successors(self.version(head), parent).take_while(move |version| seen.insert(version.id))
     }
 
-    /// Returns whether a version was dropped. Its record stays, and what it held can still be told; the entries that only
-    /// it held may be gone.
+    /// Returns whether a version was dropped. Its record and its bitmaps stay; the entries that only it held may be gone.
     #[must_use]
     pub fn is_dropped(&self, version: VersionId) -> bool {
         self.history.dropped.contains_key(&version)
     }
 
-    /// Returns every dropped version, with the bytes of the log up to and with the group that dropped it: whoever has
-    /// read less of the log still takes the version for one that is kept.
+    /// Returns every dropped version, with the bytes of the log up to the end of the group that dropped it. A reader that has
+    /// read less of the log still considers the version kept.
     pub fn dropped(&self) -> impl Iterator<Item = (VersionId, u64)> + '_ {
         self.history.dropped.iter().map(|(version, end)| (*version, *end))
     }
 
-    /// Returns the first view that pointed at a version; nothing for one that was made for no view.
+    /// Returns the first view that pointed at a version; nothing if no view did.
     #[must_use]
     pub fn first_view(&self, version: VersionId) -> Option<ViewId> {
         self.history.first_views.get(&version).copied()
     }
 
-    /// Returns every version that was not dropped, in order of [`VersionId`].
+    /// Returns every version that is not dropped, in order of [`VersionId`].
     pub fn kept(&self) -> impl Iterator<Item = &Version> {
         self.versions().iter().filter(|version| !self.is_dropped(version.id))
     }
 
-    /// Returns every ordinal that some kept version holds: what the store must have a row for.
+    /// Returns every ordinal that some kept version holds: the store must have a row for each.
     ///
-    /// Costs one look at every change, and the bitmaps of kept versions whose base was dropped.
+    /// The cost is one read of every change, and the bitmaps of kept versions whose base was dropped.
     ///
     /// # Errors
     /// Fails if a change cannot be read.
@@ -78,14 +77,14 @@ impl Archive {
         self.reached_by(|version| !self.is_dropped(version))
     }
 
-    /// Returns every ordinal that one of the wanted versions holds; costs as [`Self::reached`] does.
+    /// Returns every ordinal of the selected versions; costs as much as [`Self::reached`].
     ///
     /// # Errors
     /// Fails if a change cannot be read.
     pub fn reached_by(&self, is_wanted: impl Fn(VersionId) -> bool) -> Result<Bitmaps, ArchiveError> {
         let mut reached = Bitmaps::default();
         for version in self.versions().iter().filter(|version| is_wanted(version.id)) {
-            // Beside what it inserts, a version holds only what its base does.
+            // Beside its inserted ordinals, a version holds only those of its base.
             if version.base.is_none_or(&is_wanted) {
                 let changes = self.changes(version.id)?;
                 reached.entries |= changes.entries.inserted;
@@ -99,14 +98,14 @@ impl Archive {
         Ok(reached)
     }
 
-    /// Returns the nearest version along the bases of a version that was not dropped.
+    /// Returns the nearest version along the bases that is not dropped.
     #[must_use]
     pub fn kept_base(&self, version: VersionId) -> Option<VersionId> {
         let base = |version: &VersionId| self.version(*version).and_then(|version| version.base);
         std::iter::successors(base(&version), base).find(|base| !self.is_dropped(*base))
     }
 
-    /// Returns what a version changes against [`Self::kept_base`]; of two kept versions, so every ordinal has its row.
+    /// Returns the changes of a version against [`Self::kept_base`]. Both are kept, so every ordinal has its row.
     ///
     /// # Errors
     /// Fails if there is no such version, or if a delta does not fit its base.

@@ -1,11 +1,11 @@
-//! Whether everything recorded can be computed again from the entries.
+//! Checks whether all records can be computed again from the entries.
 //!
-//! In: the archive, and for each ordinal the entry's identity and token counts. Out: whatever does not fit.
-//! **Invariant:** if no damage is found, the digest, counts and tokens of every version that was not dropped are those of
-//! its entries, and every checkpoint equals the bitmaps replayed from the log.
+//! In: the archive, and for each ordinal the entry's identity and token counts. Out: all contradictions. **Invariant:** if no
+//! damage is found, the digest, counts and tokens of every kept version are those of its entries, and every checkpoint equals the
+//! bitmaps replayed from the log.
 //!
-//! One pass in the order of the log: each version is checked against what its base records, so that the whole costs
-//! the sum of the deltas, and damage is named at the version where it begins and not at all those that follow.
+//! One pass in the order of the log: each version is checked against the records of its base. So the total cost is the sum of the
+//! deltas, and damage is reported at the version where it begins and not at later ones.
 
 use crate::archive::Archive;
 use crate::bitmaps::Changes;
@@ -18,23 +18,23 @@ use crate::ordinal::Ordinal;
 use crate::tokens::Tokens;
 use crate::version::Version;
 
-/// One thing that does not fit.
+/// One contradiction.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// The log on disk is not what was read of it.
+    /// The log on disk differs from what was read of it.
     #[error("the version log: {reason}")]
     Log {
-        /// What is wrong, cause after cause.
+        /// The error, with all causes.
         reason: String,
     },
-    /// A delta inserts what was alive or retracts what was not; versions that rest on it are not checked.
+    /// A delta inserts live ordinals or retracts dead ones; versions based on it are not checked.
     #[error("version {version}: its changes do not fit its base")]
     Inexact {
-        /// Where it begins.
+        /// The first affected version.
         version: VersionId,
     },
-    /// An entry that a version moves is not in the store.
+    /// An entry that a version moves is missing from the store.
     #[error("version {version}: entry {ordinal} is not in the store")]
     UnknownEntry {
         /// The first version that moves it.
@@ -45,29 +45,29 @@ pub enum Damage {
     /// The digest is not that of the entries.
     #[error("version {version}: the digest is recorded as {recorded}, its entries give {computed}")]
     Digest {
-        /// Where it begins.
+        /// The first affected version.
         version: VersionId,
-        /// What the record says.
+        /// The recorded value.
         recorded: Digest,
-        /// What the entries give.
+        /// The value computed from the entries.
         computed: Digest,
     },
     /// A token count is not that of the entries.
     #[error("version {version}: the tokens are recorded as {recorded:?}, its entries give {computed:?}")]
     Tokens {
-        /// Where it begins.
+        /// The first affected version.
         version: VersionId,
-        /// What the record says.
+        /// The recorded value.
         recorded: Tokens,
-        /// What the entries give.
+        /// The value computed from the entries.
         computed: Tokens,
     },
-    /// A checkpoint is not what the log says; it is passed over when reading, and may be deleted.
+    /// A checkpoint contradicts the log; readers skip it, and it may be deleted.
     #[error("the checkpoint of version {version}: {reason}")]
     Checkpoint {
         /// Of which version.
         version: VersionId,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
 }
@@ -78,10 +78,10 @@ pub type EntryOf<'a> = &'a dyn Fn(Ordinal) -> Option<[u8; 16]>;
 pub type TokensOf<'a> = &'a dyn Fn(Ordinal) -> Option<Tokens<u32>>;
 
 impl Archive {
-    /// Computes everything again that the archive records, and returns what does not fit. Of a dropped version only the
-    /// changes are checked, since its entries may be gone.
+    /// Computes all recorded values again, and returns the contradictions. Only the changes of a dropped version are checked,
+    /// because its entries may be gone.
     ///
-    /// Calls both functions once for every time that an entry moved.
+    /// Calls both functions once for every move of an entry.
     #[must_use]
     pub fn verify(&self, entry_of: EntryOf<'_>, tokens_of: TokensOf<'_>) -> Vec<Damage> {
         let mut damage: Vec<Damage> = self.verify_log().into_iter().collect();
@@ -97,7 +97,7 @@ impl Archive {
             let disjoint = changes.filter(|Changes { entries, documents }| {
                 entries.inserted.is_disjoint(&entries.retracted) && documents.inserted.is_disjoint(&documents.retracted)
             });
-            // No checkpoint takes part: they are what is checked.
+            // Checkpoints are not used: they are under test.
             let replayed = rebuild(&staging, version.id, &mut recent, None);
             let (Some(_), Ok(replayed)) = (disjoint, replayed) else {
                 unsound[version.id.index()] = true;
@@ -126,7 +126,7 @@ impl Archive {
         damage
     }
 
-    /// Reads the log from disk again, up to where it was read before.
+    /// Reads the log from disk again, up to the last position.
     fn verify_log(&self) -> Option<Damage> {
         let mut history = History::default();
         let reason = match LogFile::open_reader(self.log.path()).and_then(|mut log| log.read_on(&mut history)) {
@@ -165,7 +165,7 @@ impl Archive {
                 }
             }
         }
-        // With an entry unknown, its digest and tokens are unknown as well.
+        // If an entry is unknown, its digest and tokens are unknown as well.
         if damage.is_empty() {
             if digest != version.digest {
                 damage.push(Damage::Digest { version: id, recorded: version.digest, computed: digest });

@@ -1,8 +1,9 @@
-//! A version: which entries were alive at one commit of a source, and what was known about it.
+//! A version: the entries alive at one commit of a source, with its metadata.
 //!
-//! In: what the writer states of a commit. Out: the record that the archive keeps, with what follows from the delta.
-//! **Invariant:** what a version holds never changes once appended; its tokens do where another analyzer counted them again. Its counts follow from its base's counts and its own delta;
-//! only what needs the entries themselves (tokens, digest) is stated by the writer, and checked by `verify`.
+//! In: the writer's data of a commit. Out: the archive's record, with the values that follow from the delta. **Invariant:** the
+//! content of a version never changes once appended; its tokens change if another analyzer recounts them. Its counts follow from
+//! its base's counts and its own delta. The writer states only values that need the entries themselves (tokens, digest), and
+//! `verify` checks them.
 
 use crate::bitmaps::{Changes, Moved};
 use crate::digest::Digest;
@@ -10,7 +11,7 @@ use crate::identity::{CommitId, Epoch, SourceId, VersionId, ViewId};
 use crate::tokens::Tokens;
 use roaring::RoaringBitmap;
 
-/// What the writer states of a new version.
+/// The writer's data of a new version.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewVersion {
     /// The epoch that made it.
@@ -19,12 +20,12 @@ pub struct NewVersion {
     pub source: SourceId,
     /// The commit, or the tree hash of a directory.
     pub commit: CommitId,
-    /// The commit's first parent, even where that has no snapshot.
+    /// The commit's first parent, even if it has no snapshot.
     pub parent: Option<CommitId>,
-    /// The version that the changes are against; nothing is alive before where there is none.
+    /// The version that the changes are relative to; without one they are relative to nothing.
     pub base: Option<VersionId>,
-    /// Whether what the changes insert was introduced by this very commit: the base is the first parent's version under
-    /// the same rules, or the commit is a root.
+    /// Whether this commit introduced the inserted entries: the base is the first parent's version under the same rules, or the
+    /// commit is a root.
     pub base_is_parent: bool,
     /// The committer's time, in seconds since 1970.
     pub time: i64,
@@ -36,7 +37,7 @@ pub struct NewVersion {
     pub fingerprint: [u8; 16],
     /// The fingerprint of the model.
     pub model: [u8; 16],
-    /// What the version changes against its base.
+    /// The version's changes against its base.
     pub changes: Changes,
 }
 
@@ -44,7 +45,7 @@ pub struct NewVersion {
 #[derive(Clone, PartialEq, Debug)]
 #[expect(clippy::large_enum_variant, reason = "a group holds a few records, and most are versions")]
 pub enum Record {
-    /// A version came to be. It gets the next [`VersionId`], which views of the same group may name.
+    /// A new version. It gets the next [`VersionId`], which views of the same group may name.
     Version(NewVersion),
     /// A view points at a version from this epoch on.
     View {
@@ -52,9 +53,9 @@ pub enum Record {
         epoch: Epoch,
         /// Which view.
         view: ViewId,
-        /// Where to.
+        /// The target.
         version: VersionId,
-        /// When that was seen, in milliseconds since 1970; logs of formats 1 and 2 do not say it.
+        /// The time at which that was seen, in milliseconds since 1970; missing in logs of formats 1 and 2.
         time: Option<i64>,
     },
     /// A view is gone from this epoch on.
@@ -63,17 +64,17 @@ pub enum Record {
         epoch: Epoch,
         /// Which view.
         view: ViewId,
-        /// When that was seen, as for a move.
+        /// The time at which that was seen, as for a move.
         time: Option<i64>,
     },
-    /// Versions are kept no more from this epoch on: no commit leads to them, and what only they hold may be removed.
+    /// Versions are kept no more from this epoch on: no commit leads to them, and entries that only they hold may be removed.
     Dropped {
         /// When they went.
         epoch: Epoch,
-        /// Their numbers. No view points at one of them.
+        /// Their numbers. No view points at any of them.
         versions: RoaringBitmap,
     },
-    /// The tokens of every version so far were counted again, by another analyzer. It is the only record of its group.
+    /// Another analyzer recounted the tokens of every version so far. This is the only record of its group.
     Recounted {
         /// When they were counted.
         epoch: Epoch,
@@ -82,21 +83,21 @@ pub enum Record {
     },
 }
 
-/// What BM25 needs to know of a version, and how many documents it has.
+/// A version's statistics for BM25, and its number of documents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
     /// Entries alive.
     pub live_entries: u64,
     /// Tokens of the live entries by field.
     pub live_tokens: Tokens,
-    /// Document rows alive, whatever became of the document.
+    /// Document rows alive, whatever their outcome.
     pub live_documents: u64,
 }
 
 /// A version as the archive keeps it, without its bitmaps.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Version {
-    /// Its name: the position in the log.
+    /// Its id: the position in the log.
     pub id: VersionId,
     /// The epoch that made it.
     pub epoch: Epoch,
@@ -106,9 +107,9 @@ pub struct Version {
     pub commit: CommitId,
     /// The commit's first parent, even where that has no snapshot.
     pub parent: Option<CommitId>,
-    /// The version that its changes are against; always an earlier one.
+    /// The base of its changes; always an earlier version.
     pub base: Option<VersionId>,
-    /// Whether what the changes insert was introduced by this very commit.
+    /// Whether this commit introduced the inserted entries.
     pub base_is_parent: bool,
     /// The committer's time, in seconds since 1970.
     pub time: i64,
@@ -128,12 +129,12 @@ pub struct Version {
     pub bytes: u64,
 }
 
-/// Where a view points.
+/// The target of a view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ViewHead {
     /// The version.
     pub version: VersionId,
-    /// The epoch in which the view came to point there.
+    /// The epoch since which the view points there.
     pub epoch: Epoch,
 }
 
@@ -142,8 +143,8 @@ pub struct ViewHead {
 pub struct Move {
     /// When it moved.
     pub epoch: Epoch,
-    /// Where to; nowhere, where the view is gone.
+    /// The target; nothing if the view is gone.
     pub version: Option<VersionId>,
-    /// When that was seen, in milliseconds since 1970, as the log says it.
+    /// The time at which that was seen, in milliseconds since 1970, as the log states it.
     pub time: Option<i64>,
 }

@@ -1,7 +1,7 @@
-//! `bisect`: the first snapshot at which the answer fell out of the first k, and what changed there.
+//! `bisect`: the first snapshot whose first k hits lack the answer, and what changed there.
 //!
-//! In: a question, the path that is expected, a snapshot that has it and one that has not. Out: a line a search, the
-//! snapshot, and the entries that came, went and overtook.
+//! In: a question, the expected path, a snapshot that has it and one that has not. Out: a line per search, the snapshot, and the
+//! entries that were inserted, retracted and that overtook it.
 
 use super::output::{count, json_line, line, short, text_line};
 use super::search::{hits_from_one, number_from_one};
@@ -25,7 +25,7 @@ pub(super) struct BisectArgs {
     /// A snapshot whose answer has it.
     #[arg(long, value_name = "REV")]
     good: String,
-    /// A later snapshot whose answer has it no more.
+    /// A later snapshot whose answer no longer has it.
     #[arg(long, value_name = "REV")]
     bad: String,
     /// Among how many hits, at most 10,000.
@@ -51,7 +51,7 @@ pub(super) fn run(global: &Global, args: &BisectArgs) -> Result<Outcome> {
         source: args.place.source.clone(),
         view: args.place.view.clone(),
         per_document: args.per_document,
-        // Whether a hit fell out must not depend on which vectors were looked at.
+        // The result must not depend on which vectors were scored.
         exact: true,
         ..Request::new(&args.query)
     };

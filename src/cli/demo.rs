@@ -1,10 +1,10 @@
-//! `demo`: the whole main job on this repository's own history, nothing to prepare.
+//! `demo`: the whole main job on a repository's own history, without preparation.
 //!
-//! In: the repository that the program is run in. Out: its history tracked, a question answered now and as of an older
-//! commit, and the receipt of the work. Run again, it continues where it was.
+//! In: the repository in which the program runs. Out: its history tracked, a question answered now and as of an older commit, and
+//! the receipt of the work. Run again, it continues.
 //!
-//! **Invariant:** everything it prints is read back from the store, through the same calls as the other commands; the
-//! commands that show the same stand beside it.
+//! **Invariant:** all output is read back from the store, through the same calls as the other commands; the output names the
+//! commands that show the same.
 
 use super::output::{json_line, line, short};
 use super::search::{answer_line, show};
@@ -19,11 +19,11 @@ use clap::Args;
 use snapshots::Version;
 use std::path::{Path, PathBuf};
 
-/// How many commits before the head get snapshots.
+/// Number of commits before the head that get snapshots.
 const COMMITS: usize = 50;
-/// How many of the newest snapshots are shown.
+/// Number of newest snapshots that are shown.
 const SHOWN_SNAPSHOTS: usize = 5;
-/// How many hits are shown, and of each so many lines.
+/// Number of hits that are shown, and number of lines of each.
 const SHOWN_HITS: usize = 3;
 const SHOWN_LINES: usize = 4;
 
@@ -99,7 +99,7 @@ pub(super) fn run(global: &Global, args: &DemoArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Refuses a folder without history, with what to do about it.
+/// Refuses a folder without history, with the advice what to do.
 fn check_history(path: &Path) -> Result<()> {
     let git = GitSource::open(path)
         .context("the demo tracks a git repository with its history; clone this project with git, or name a repository: `tidemill demo PATH`")?;
@@ -114,7 +114,7 @@ fn check_history(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns what the repository is called: the last part of its path.
+/// Returns the name of the repository: the last part of its path.
 fn name_of(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let name = path.file_name().map_or_else(|| "demo".into(), |name| name.to_string_lossy());
@@ -133,8 +133,7 @@ fn line_to(searcher: &Searcher, newest: &Selected) -> Result<Vec<Version>> {
     Ok(versions)
 }
 
-/// Returns an older commit with its answer: of a few, the first that answers
-/// otherwise than now, else the one half-way back.
+/// Returns an older commit with its answer: of a few, the first whose answer differs from today's, else the one in the middle.
 fn telling<'v>(
     searcher: &Searcher,
     now: &Request,

@@ -1,17 +1,17 @@
-//! A library that panics because the system gives no thread ends the program, in one line.
+//! If a library panics because the system refuses a thread, the program ends, with one line.
 //!
-//! In: panics, before they are printed. Out: the program's end with status 1 for these; others take their way.
+//! In: panics, before they are printed. Out: the program's end with status 1 for these; other panics proceed as usual.
 //!
-//! **Invariant:** nothing is lost: everything that was promised is durable. A thread that such a panic ended would be waited for
-//! for ever, by a runtime that counts on it.
+//! **Invariant:** nothing is lost, because all promised data is durable. Otherwise a runtime would wait for ever for the thread
+//! that such a panic ended.
 
 use super::{end_at_once, output};
 use std::any::Any;
 
-/// What tokio, the standard library and rayon say.
+/// The messages of tokio, the standard library and rayon.
 const NO_THREAD: [&str; 3] = ["spawn worker thread", "failed to spawn thread", "thread pool has not been initialized"];
 
-/// From now on such panics end the program.
+/// Makes such panics end the program from now on.
 pub(super) fn watch() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -1,7 +1,7 @@
 //! `explain`: how a document got, or did not get, into the index.
 //!
-//! In: a path. Out: what it was taken for, its rule, what became of it, its chunks with the commits that brought them; a line
-//! or block for each source in which the path may stand.
+//! In: a path. Out: how it was read, its rule, its outcome, its chunks with the commits that inserted them; a line or block for
+//! each source that may have the path.
 
 use super::output::{json_line, line, short};
 use super::search::shorten;
@@ -48,7 +48,7 @@ pub(super) fn run(global: &Global, args: &ExplainArgs) -> Result<Outcome> {
             sources.join(", ")
         );
     }
-    // Several sources are asked, and the path is in one of them as a rule.
+    // Several sources are asked, and usually only one has the path.
     if explanations.iter().any(|explanation| explanation.document.is_some()) {
         explanations.retain(|explanation| explanation.document.is_some());
     }

@@ -1,7 +1,7 @@
-//! `snapshots gc`: drops what retention does not keep, and gives back the space.
+//! `snapshots gc`: applies retention and collects garbage.
 //!
-//! In: a store and the settings. Out: one line, or one object, that says what went and how many bytes each part has; the same
-//! where a tracker has the store open and is asked to do it.
+//! In: a store and the settings. Out: one line, or one object, with the removed rows and the bytes of each part; the same if a
+//! tracker with the store open does it on request.
 
 use super::output::{bytes, json_line, line};
 use super::{Global, Outcome, interrupt};
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 #[derive(Args, Debug)]
 pub(super) struct GcArgs {
-    /// Say what would be dropped and removed, and do nothing.
+    /// Say what would be dropped and removed, and change nothing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -25,7 +25,7 @@ pub(super) fn run(global: &Global, args: &GcArgs) -> Result<Outcome> {
     let collection = if args.dry_run {
         estimate(&layout, &config)?
     } else {
-        // The first interrupt ends the work between two steps; the next run goes on there.
+        // The first interrupt ends the work between two steps; the next run continues.
         let (_runtime, stop) = interrupt::listening(1, interrupt::Patience::Wait)?;
         collect(&layout, &config, &mut || !stop.is_asked())?
     };
@@ -78,7 +78,7 @@ fn show(answer: &CollectionLine) -> Result<()> {
         }
     }
     if answer.free_bytes > 0 {
-        let why = if answer.readers > 0 { "; it shrinks when nobody reads or tracks" } else { "" };
+        let why = if answer.readers > 0 { "; it shrinks at a run without readers or a tracker" } else { "" };
         line(format!("  {} of the database are free for what comes{why}", bytes(answer.free_bytes)))?;
     }
     if answer.held_back > 0 {

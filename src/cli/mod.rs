@@ -1,7 +1,7 @@
 //! The command line.
 //!
-//! In: arguments. Out: results on standard output, everything else on standard error, and an exit status: 0 done, 1 it
-//! failed, 2 wrong usage, 3 finished but not all is well.
+//! In: arguments. Out: results on standard output, everything else on standard error, and an exit status: 0 done, 1 failed, 2
+//! wrong usage, 3 finished with problems.
 //!
 //! **Invariant:** a failure is one line on standard error, cause after cause; with `--json` nothing but JSON goes to
 //! standard output.
@@ -44,7 +44,7 @@ struct Cli {
     command: Command,
 }
 
-/// Flags that every command takes, before it or behind it.
+/// Flags of every command, before or after its name.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Global options")]
 struct Global {
@@ -60,7 +60,7 @@ struct Global {
     /// Say less.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Say more; twice for everything.
+    /// Say more; twice for all details.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 }
@@ -84,7 +84,7 @@ impl Global {
     }
 }
 
-/// Which source and view a command reads.
+/// The source and view that a command reads.
 #[derive(Args, Clone, Debug, Default)]
 struct Place {
     /// Only this source.
@@ -104,7 +104,7 @@ impl Place {
         self.view.as_deref()
     }
 
-    /// Returns what stands behind a subcommand, else in front of it.
+    /// Returns the options after a subcommand, else those before it.
     fn or(&self, before: &Self) -> Self {
         let either = |behind: &Option<String>, before: &Option<String>| behind.clone().or_else(|| before.clone());
         Self { source: either(&self.source, &before.source), view: either(&self.view, &before.view) }
@@ -125,7 +125,7 @@ enum Command {
     Status,
     /// How a document got, or did not get, into the index.
     Explain(explain::ExplainArgs),
-    /// The first snapshot at which an answer fell out of the first k.
+    /// The first snapshot whose first k hits lack an answer.
     Bisect(bisect::BisectArgs),
     /// Record a range of commits into a file that replays anywhere.
     Record(record::RecordArgs),
@@ -137,7 +137,7 @@ enum Command {
     Demo(demo::DemoArgs),
 }
 
-/// What a command that did not fail comes to.
+/// The result of a command that did not fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
     Done,
@@ -155,7 +155,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are results; a mistake is wrong usage.
+            // Help and version are results; an error is wrong usage.
             let code = if error.use_stderr() { 2 } else { 0 };
             let _ = error.print();
             return ExitCode::from(code);
@@ -186,7 +186,7 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Ends the process at once where work was left behind: everything that was promised is durable.
+/// Ends the process immediately if work was abandoned: all promised data is durable.
 fn ended(code: u8) -> ExitCode {
     if crate::index::background::is_any_left() {
         let _ = std::io::stdout().flush();
@@ -195,7 +195,7 @@ fn ended(code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Ends the process without waiting for any thread, nor for what one of them holds.
+/// Ends the process without waiting for any thread or its locks.
 fn end_at_once(code: u8) -> ! {
     #[cfg(feature = "faiss")]
     crate::index::vector::end_at_once(code);

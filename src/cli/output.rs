@@ -1,9 +1,9 @@
-//! What commands print, and how.
+//! The output of commands.
 //!
 //! In: results. Out: lines on standard output, each whole and flushed; progress on a terminal only.
 //!
-//! **Invariant:** text from documents and paths is printed with control characters spelled out, so that a hostile file name cannot
-//! drive a terminal. Text of documents is cut at the end of the line; paths, and JSON, never are.
+//! **Invariant:** text from documents and paths is printed with escaped control characters, so that a hostile file name cannot
+//! control a terminal. Text of documents is cut at the end of the line; paths and JSON never are.
 
 use crate::telemetry::{is_active, plain};
 use anyhow::{Context, Result};
@@ -13,10 +13,10 @@ use std::io::{IsTerminal, Write};
 use std::sync::LazyLock;
 use unicode_width::UnicodeWidthStr;
 
-/// No line with text of a document is wider; where no terminal is known, such lines are as wide as this. With the mark, and in
-/// ASCII, that is 400 bytes.
+/// Most columns of a line with text of a document; the width of such lines if there is no terminal. With the mark, and in ASCII,
+/// that is 400 bytes.
 const LONGEST_LINE: usize = 398;
-/// So much of a text is shown however long what stands in front of it is.
+/// So much of a text is shown, however long the part before it is.
 const LEAST_ROOM: usize = 20;
 
 /// Prints one JSON object as a line and flushes it.
@@ -36,13 +36,13 @@ fn put(bytes: &[u8]) -> Result<()> {
     out.write_all(bytes).and_then(|()| out.flush()).context("cannot write to standard output")
 }
 
-/// Prints text of a document behind what stands in front of it; what goes beyond the line is cut off, with a mark.
+/// Prints text of a document after a prefix; text beyond the line is cut off, with a mark.
 pub(super) fn text_line(front: impl AsRef<str>, text: &str) -> Result<()> {
     let front = plain(front.as_ref());
     line(format!("{front}{}", fitted(text, front.width())))
 }
 
-/// Returns a text that fits the line beside what takes `taken` columns of it.
+/// Returns a text that fits into the line beside `taken` columns.
 pub(super) fn fitted(text: &str, taken: usize) -> String {
     shortened(text, LINE_WIDTH.saturating_sub(taken).max(LEAST_ROOM))
 }
@@ -52,20 +52,20 @@ pub(super) fn width(text: &str) -> usize {
     plain(text).width()
 }
 
-/// How wide a line is: as the terminal is, or as [`LONGEST_LINE`] says.
+/// The line width: that of the terminal, or [`LONGEST_LINE`].
 static LINE_WIDTH: LazyLock<usize> = LazyLock::new(|| {
     let terminal = console::Term::stdout();
     let width = terminal.is_term().then(|| terminal.size_checked()).flatten();
     width.map_or(LONGEST_LINE, |(_, columns)| usize::from(columns).min(LONGEST_LINE))
 });
 
-/// Returns a text that takes `room` columns at the most, spelled out; where it is cut, `…` stands at its end.
+/// Returns an escaped text of at most `room` columns; a cut text ends with `…`.
 fn shortened(text: &str, room: usize) -> String {
     let (mut shown, mut width, mut kept) = (String::new(), 0, 0);
     for sign in text.chars() {
         let before = shown.len();
         match sign {
-            // A tab is as wide as the terminal says; this is about what it takes.
+            // The terminal decides the width of a tab; this is about right.
             '\t' => shown.push_str("    "),
             _ if is_active(sign) => shown.extend(sign.escape_default()),
             _ => shown.push(sign),
@@ -83,24 +83,24 @@ fn shortened(text: &str, room: usize) -> String {
     shown
 }
 
-/// Prints a line for people on standard error, where results do not go; one that cannot be printed is left out.
+/// Prints a line for people on standard error, which has no results; a line that cannot be printed is dropped.
 pub(super) fn hint(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr().lock(), "{}", plain(text.as_ref()));
 }
 
-/// Returns a number with the word for one, or for several.
+/// Returns a number with its noun in singular or plural.
 pub(super) fn count<N: Copy + PartialEq + From<u8> + Display>(number: N, one: &str, several: &str) -> String {
     format!("{number} {}", if number == N::from(1) { one } else { several })
 }
 
-/// Prints on standard error why a command failed. Where standard error is closed or full, the exit status says it alone.
+/// Prints on standard error why a command failed. If standard error is closed or full, only the exit status tells.
 pub(super) fn say_failure(error: &anyhow::Error) {
     let line = one_line(error);
     let step = crate::resources::next_step(&line).map(|step| format!("; {step}")).unwrap_or_default();
     let _ = writeln!(std::io::stderr(), "tidemill: {line}{step}");
 }
 
-/// Returns an error and its causes as one line; a cause that repeats what is said already is left out.
+/// Returns an error and its causes as one line; a cause that repeats earlier text is left out.
 pub(super) fn one_line(error: &anyhow::Error) -> String {
     let mut said = String::new();
     for cause in error.chain() {
@@ -115,7 +115,7 @@ pub(super) fn one_line(error: &anyhow::Error) -> String {
     said
 }
 
-/// Whether whoever read the output has gone, as `head` does.
+/// Whether the reader of the output has gone, as `head` does.
 pub(super) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let broken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
     error.chain().any(|cause| {

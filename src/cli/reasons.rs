@@ -1,16 +1,16 @@
-//! Why an answer has no hits, or poor ones: lines for people, on standard error.
+//! Explains why an answer has no hits, or poor ones: lines for people, on standard error.
 //!
-//! In: a request and its answer. Out: hints, the most telling first.
+//! In: a request and its answer. Out: hints, the most helpful first.
 //!
-//! **Invariant:** each hint names what it is about, and none blames a word that stands somewhere.
+//! **Invariant:** each hint names its subject, and none blames a word that occurs in the store.
 
 use super::output::count;
 use crate::search::{Answer, Mode, Request};
 
-/// So many words are named; a pasted text may have dozens.
+/// Most words that a hint names; a pasted text may have dozens.
 const NAMED: usize = 8;
 
-/// Returns what is to be said of an answer, beside its hits.
+/// Returns the hints on an answer.
 pub(super) fn reasons(request: &Request, answer: &Answer) -> Vec<String> {
     let mut reasons = Vec::new();
     if answer.dropped_terms > 0 {
@@ -34,7 +34,7 @@ pub(super) fn reasons(request: &Request, answer: &Answer) -> Vec<String> {
     reasons
 }
 
-/// Says why there is no hit, though words of the query stand somewhere or it has none.
+/// Returns the reason why there is no hit, although words of the query occur or it has none.
 fn silence(request: &Request, answer: &Answer) -> String {
     let reason = match (request.mode, answer.terms) {
         (Mode::Bm25 | Mode::Hybrid, 0) => "the query has no word to look for; words are letters and digits",

@@ -1,6 +1,6 @@
-//! `record`: a range of commits into a trace.
+//! `record`: writes a range of commits as a trace.
 //!
-//! In: a repository, or a source that is tracked, and two revisions. Out: a file that `replay` takes, anywhere.
+//! In: a repository, or a tracked source, and two revisions. Out: a file for `replay` on any machine.
 
 use super::output::{bytes, json_line, line};
 use super::track::{Report, track_with};
@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 #[derive(Args, Debug)]
 pub(super) struct RecordArgs {
-    /// The trace, which must not be there yet.
+    /// The trace, which must not exist yet.
     #[arg(value_name = "OUT")]
     out: PathBuf,
     /// A git repository, or the name of one that is tracked; with --live also a directory, as `dir:PATH`.
@@ -43,7 +43,7 @@ pub(super) struct RecordArgs {
     /// The view that the trace moves, instead of the branch that HEAD names.
     #[arg(long, value_name = "VIEW", conflicts_with = "live")]
     view: Option<String>,
-    /// Track the source as `track` does, and record what arrives, when it arrives, until interrupted.
+    /// Track the source as `track` does, and record each epoch with its arrival time, until interrupted.
     #[arg(long, conflicts_with_all = ["from", "to"])]
     live: bool,
     /// With --live: branches and tags that are views; the branch that HEAD names by default.
@@ -54,11 +54,11 @@ pub(super) struct RecordArgs {
     redact: bool,
 }
 
-/// Where the commits come from.
+/// The origin of the commits.
 struct Found {
     path: PathBuf,
     name: String,
-    /// Digests of the versions that a store has.
+    /// Digests of the store's versions.
     digests: FxHashMap<CommitId, Digest>,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
         Some(path) if !args.redact => {
             std::fs::read_to_string(path).with_context(|| format!("cannot read the rules {}", path.display()))?
         }
-        // Rules name paths and labels; the built-in ones name nobody's.
+        // Rules contain paths and labels; the built-in ones contain no private ones.
         _ => String::new(),
     };
     let rules = Arc::new(if rules_text.is_empty() { Rules::built_in() } else { load_rules(config.rules.as_deref())? });
@@ -134,12 +134,12 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
     show(global, args, &written, whence)
 }
 
-/// Returns what replaces words, if they are to be replaced.
+/// Returns the redactor, if words are to be replaced.
 fn redactor(args: &RecordArgs) -> Result<Option<Redactor>> {
     args.redact.then(Redactor::random).transpose().context("cannot draw a key")
 }
 
-/// Says what was written.
+/// Prints the result.
 fn show(global: &Global, args: &RecordArgs, written: &Written, whence: &'static str) -> Result<Outcome> {
     if global.json {
         json_line(&RecordLine::new(written, whence, args.redact))?;
@@ -161,7 +161,7 @@ fn show(global: &Global, args: &RecordArgs, written: &Written, whence: &'static 
     Ok(Outcome::Done)
 }
 
-/// Tracks a source and records what arrives.
+/// Tracks a source and records its epochs.
 fn live(global: &Global, args: &RecordArgs, config: Config, rules: Arc<Rules>, rules_text: String) -> Result<Outcome> {
     let source = SourceConfig { path: args.source.clone(), refs: args.refs.clone(), ..SourceConfig::default() };
     let config = Config { sources: vec![source], is_complete: false, ..config };
@@ -188,7 +188,7 @@ fn live(global: &Global, args: &RecordArgs, config: Config, rules: Arc<Rules>, r
     written.map_or(Ok(Outcome::Done), |written| show(global, args, &written, whence))
 }
 
-/// Finds a repository by its path, or by the name under which the store tracks it.
+/// Finds a repository by its path, or by its source name in the store.
 fn find(global: &Global, source: &str, fingerprint: Fingerprint) -> Result<Found> {
     let layout = global.layout();
     let path = Path::new(source);
@@ -201,7 +201,7 @@ fn find(global: &Global, source: &str, fingerprint: Fingerprint) -> Result<Found
     let database = Database::open_reader(&layout)?;
     let sources = database.catalogue().sources()?;
     let canonical = path.canonicalize().ok();
-    // A source's place may be a link that leads to the repository.
+    // A source's location may be a link to the repository.
     let here = |location: &[u8]| {
         let there = Path::new(OsStr::from_bytes(location)).canonicalize();
         canonical.as_ref().is_some_and(|path| there.is_ok_and(|there| there == *path))

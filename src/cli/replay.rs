@@ -1,8 +1,9 @@
-//! `replay` and `bench`: a trace, recorded or generated, through the engine, every digest compared, and what it took.
+//! `replay` and `bench`: a recorded or generated trace goes through the engine, every digest is compared, and the run is
+//! measured.
 //!
-//! In: a trace and knobs, or a scenario. Out: a report on the terminal, as JSON, as a page.
+//! In: a trace and settings, or a scenario. Out: a report on the terminal, as JSON, as a page.
 //!
-//! A digest that differs is exit status 3, and the first epochs that differ are named on standard error.
+//! A wrong digest gives exit status 3, and standard error names the first epochs that differ.
 
 use super::output::{self, json_line, line};
 use super::{Global, Outcome, interrupt};
@@ -27,16 +28,16 @@ pub(super) struct ReplayArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct BenchArgs {
-    /// What happens: steady, growth, hot-file, mass-rename, branch-storm, format-sweep, burst or revert.
+    /// The scenario: steady, growth, hot-file, mass-rename, branch-storm, format-sweep, burst or revert.
     #[arg(value_name = "SCENARIO")]
     scenario: Scenario,
     /// Files of the generated tree.
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     files: u64,
-    /// Epochs, the first load among them.
+    /// Epochs, including the first load.
     #[arg(long, value_name = "N", default_value_t = 101)]
     epochs: usize,
-    /// Whatever is random follows from it.
+    /// The seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Keep the generated trace in this file.
@@ -54,19 +55,19 @@ struct KnobArgs {
     /// Threads on which contents are cleaned, cut and embedded; the number of processors by default.
     #[arg(long, value_name = "N")]
     pool: Option<usize>,
-    /// Epochs that share one publish at the most.
+    /// Most epochs that share one publish.
     #[arg(long, value_name = "N", default_value_t = 64)]
     batch: usize,
-    /// Files that one slice of a large step changes at the most.
+    /// Most files of one slice of a large step.
     #[arg(long, value_name = "N")]
     slice: Option<usize>,
-    /// How many times faster than recorded epochs are fed; without it as fast as they are taken.
+    /// How many times faster than recorded epochs are fed; without it as fast as the engine accepts them.
     #[arg(long, value_name = "X")]
     pace: Option<f64>,
-    /// Feed epochs as fast as they are taken, which is the default.
+    /// Feed epochs as fast as the engine accepts them, which is the default.
     #[arg(long, conflicts_with = "pace")]
     flat_out: bool,
-    /// Build some epochs again from nothing as well.
+    /// Also build some epochs again from scratch.
     #[arg(long, value_name = "WHAT")]
     against: Option<Against>,
     /// How many epochs are built again.
@@ -78,13 +79,13 @@ struct KnobArgs {
     /// The model that embeds.
     #[arg(long, value_name = "WHICH", default_value = "built-in")]
     embedder: ModelName,
-    /// With --index off: run twice, and measure the second run, whose memo knows everything.
+    /// With --index off: run twice, and measure the second run, with a warm memo.
     #[arg(long)]
     warm: bool,
-    /// Compare the work, and every digest, with what follows from the trace without the engine.
+    /// Compare the work, and every digest, with the results that follow from the trace without the engine.
     #[arg(long, value_name = "WHETHER", default_value = "on")]
     check_work: Switch,
-    /// Fill this store, or go on with it, in place of a temporary one.
+    /// Fill this store, or continue it, in place of a temporary one.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
     /// Write the report as a page.

@@ -19,7 +19,7 @@ const SHOWN_PATHS: usize = 10;
 
 #[derive(Args, Debug)]
 pub(super) struct SearchArgs {
-    /// What to look for; words in double quotes must stand together.
+    /// The question; words in double quotes must be adjacent and in this order.
     query: OsString,
     #[command(flatten)]
     place: Place,
@@ -32,16 +32,16 @@ pub(super) struct SearchArgs {
     /// How many hits, at most 10,000.
     #[arg(short, default_value_t = 10, value_name = "N", value_parser = hits_from_one())]
     k: usize,
-    /// Only what passes, as in `path:crates/** kind:code !language:cpp`; a path as it stands means itself, or all below it.
+    /// Only entries that pass, as in `path:crates/** kind:code !language:cpp`; an existing path means itself, or all below it.
     #[arg(long = "where", value_name = "EXPR")]
     filter: Option<OsString>,
     /// At most so many hits of one document.
     #[arg(long = "per-doc", default_value_t = 2, value_name = "M", value_parser = number_from_one())]
     per_document: usize,
-    /// Make one hit of identical text at several paths.
+    /// Show identical text at several paths as one hit.
     #[arg(long)]
     fold: bool,
-    /// Look at every living vector, however many there are; without this, far ones are passed over where they are many.
+    /// Score every living vector; without this, a search of very many vectors skips far ones.
     #[arg(long)]
     exact: bool,
     /// Show each index's rank and score.
@@ -49,7 +49,7 @@ pub(super) struct SearchArgs {
     explain: bool,
 }
 
-/// Returns a parser of how many hits may be asked for.
+/// Returns a parser of the number of hits.
 pub(super) fn hits_from_one() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=MAX_HITS as u64)
 }
@@ -94,7 +94,7 @@ pub(super) fn answer_line(searcher: &Searcher, request: &Request, answer: Answer
     SearchAnswer::new(&request.query, request.mode.as_str(), answer, at)
 }
 
-/// Returns for how many milliseconds the source has had a commit that the version searched does not have.
+/// Returns for how many milliseconds the source has had a commit that the searched version lacks.
 fn lag(searcher: &Searcher, selected: &Selected) -> u64 {
     if !selected.is_head {
         return 0;
@@ -142,7 +142,7 @@ pub(super) fn show(answer: &Answer, explain: bool, lines: usize) -> Result<()> {
     line(format!("{} in {:.1} ms", count(answer.hits.len(), "hit", "hits"), answer.took.as_secs_f64() * 1000.0))
 }
 
-/// Returns where a hit stands, what it is, and since when.
+/// Returns the path, lines and symbol of a hit, and the commit that introduced it.
 fn headline(hit: &Hit) -> String {
     let lines = hit.lines.map_or_else(String::new, |lines| format!(":{}-{}", lines.first, lines.last));
     let symbol = if hit.card.symbol.is_empty() { &hit.card.name } else { &hit.card.symbol };

@@ -25,14 +25,14 @@ pub(super) struct SnapshotsArgs {
 enum SnapshotsCommand {
     /// Every snapshot, oldest first.
     List(Place),
-    /// One snapshot, with the work that it took.
+    /// One snapshot, with the work of its publish.
     Show {
         /// A commit, tag, branch, BRANCH~N or time.
         rev: String,
         #[command(flatten)]
         place: Place,
     },
-    /// The entries that came (+) and went (-) from one snapshot to another.
+    /// The entries that were inserted (+) and retracted (-) from one snapshot to another.
     Diff {
         /// From here.
         a: String,
@@ -45,22 +45,22 @@ enum SnapshotsCommand {
     Export {
         /// A commit, tag, branch, BRANCH~N or time.
         rev: String,
-        /// A folder that is not there yet.
+        /// A folder that does not exist yet.
         folder: PathBuf,
         #[command(flatten)]
         place: Place,
     },
-    /// Publish a copy that was exported: tracking onwards embeds only what is new.
+    /// Publish an exported copy; later tracking embeds only what is new.
     Import {
         /// The folder.
         folder: PathBuf,
-        /// What the source is called here.
+        /// The source's name in this store.
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
     },
-    /// Drop the snapshots that the retention of the settings does not keep, and give back what only they held.
+    /// Drop the snapshots that retention does not keep, and remove the data that only they needed.
     Gc(super::gc::GcArgs),
-    /// Check that log, catalogue, results and both indexes fit together; exit status 3 if they do not.
+    /// Check that log, catalogue, results and both indexes are consistent; exit status 3 if they are not.
     ///
     /// Sources share the catalogue and both indexes, so all of the store is checked in any case; with --source or --view, findings
     /// in snapshots of others are left out.
@@ -79,7 +79,7 @@ pub(super) fn run(global: &Global, args: &SnapshotsArgs) -> Result<Outcome> {
         SnapshotsCommand::Export { rev, folder, place } => {
             super::copy::export(global, &open()?, rev, folder, &of(place))?
         }
-        // A store that cannot be searched can still be checked, and one that is not there can be filled.
+        // A store that cannot be searched can still be checked, and a missing one can be filled.
         SnapshotsCommand::Verify(place) => return super::verify::run(global, &of(place)),
         SnapshotsCommand::Gc(args) => return super::gc::run(global, args),
         SnapshotsCommand::Import { folder, name } => super::copy::import(global, folder, name.as_deref())?,
@@ -185,7 +185,7 @@ fn diff(global: &Global, searcher: &Searcher, revisions: [&str; 2], place: &Plac
     Ok(())
 }
 
-/// Returns the lines of entries that came or went, as entries of a version.
+/// Returns the lines of inserted or retracted entries, as entries of a version.
 pub(super) fn changes(
     searcher: &Searcher,
     of: &Selected,

@@ -1,6 +1,6 @@
-//! `status`: what the store holds, how far behind its sources it is, and what went wrong.
+//! `status`: the content of the store, how far behind its sources it is, and its problems.
 //!
-//! In: a store, and its sources where they can be asked. Out: one object, or lines for people.
+//! In: a store, and its sources if they can be read. Out: one object, or lines for people.
 
 use super::output::{bytes, count, json_line, line, short};
 use super::{Global, Outcome};
@@ -24,7 +24,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// How many documents of an unsure encoding are named.
+/// Most documents with an unsure encoding that are named.
 const EXAMPLES: usize = 3;
 
 /// Runs `status`.
@@ -37,7 +37,7 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
     for (id, record) in searcher.revisions().sources() {
         sources.push(source_status(&searcher, &rules, *id, record, tracker.as_ref())?);
     }
-    // Sources that were never there have no row yet.
+    // Sources that never existed have no row yet.
     let is_known = |name: &String| searcher.revisions().sources().iter().any(|(_, record)| record.name == *name);
     let unknown = tracker.iter().flat_map(|state| &state.sources).filter(|(name, _)| !is_known(name));
     sources.extend(unknown.map(|(name, state)| missing_source(name, state)));
@@ -56,7 +56,7 @@ pub(super) fn run(global: &Global) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Finds out whether a tracker runs, by the lock that it would hold.
+/// Finds out whether a tracker runs, by the writer's lock.
 fn running(layout: &Layout, report: Option<&TrackerState>) -> RunningStatus {
     let holder = writer(layout);
     let process = holder.flatten();
@@ -69,7 +69,7 @@ fn running(layout: &Layout, report: Option<&TrackerState>) -> RunningStatus {
     }
 }
 
-/// Describes a source that a tracker misses and the store knows nothing of.
+/// Describes a source that a tracker cannot find and the store does not have.
 fn missing_source(name: &str, state: &SourceState) -> SourceStatus {
     let kind = if state.kind == "directory" { "directory" } else { "git" };
     let (skipped, tracker) = (BTreeMap::new(), Some(TrackerStatus::from(state)));
@@ -78,7 +78,7 @@ fn missing_source(name: &str, state: &SourceState) -> SourceStatus {
     SourceStatus { name, kind, views, documents: 0, skipped, without_syntax, unsure, faults, tracker }
 }
 
-/// What is known of how far behind its source a view is.
+/// How far a view is behind its source, as far as that is known.
 #[derive(Default)]
 struct Lag {
     behind: Option<u64>,
@@ -94,7 +94,7 @@ fn lag(git: &Result<GitSource, String>, view: &str, stands: CommitId) -> Lag {
     };
     let behind = git.resolve(view).and_then(|now| {
         let commits = git.new_commits(stands, now)?;
-        // A head that was reset stands elsewhere, though nothing is new.
+        // A head that was reset is elsewhere, although nothing is new.
         Ok(if commits.is_empty() && now != stands { 1 } else { commits.len() as u64 })
     });
     match behind {
@@ -192,7 +192,7 @@ fn source_status(
     Ok(status)
 }
 
-/// Returns what is wrong, since when, and when it is tried again.
+/// Returns the trouble, its first time, and the time of the next try.
 fn trouble(trouble: &TroubleStatus) -> String {
     let next = match &trouble.next_try {
         Some(next) => format!("next try {next}"),
@@ -201,7 +201,7 @@ fn trouble(trouble: &TroubleStatus) -> String {
     format!("{} (since {}, {next})", &trouble.what, trouble.since)
 }
 
-/// Returns what was guessed of a document's encoding, where that may be wrong.
+/// Returns the guessed encoding of a document, if it may be wrong.
 fn unsure(searcher: &Searcher, rules: &Rules, document: &Document) -> Option<UnsureFile> {
     let rule = rules.rule(rules.for_path(&document.path));
     match searcher.reader().memo().cleaned(rules.document_id(document))? {
@@ -282,7 +282,7 @@ fn lag_text(view: &ViewStatus) -> String {
     }
 }
 
-/// Returns how long ago a time was.
+/// Returns how long ago a time was, in words.
 fn ago(time: &str) -> String {
     let Ok(time) = time.parse::<jiff::Timestamp>() else { return time.to_owned() };
     match jiff::Timestamp::now().as_second() - time.as_second() {

@@ -1,6 +1,6 @@
 //! `track`: keeps the indexes in step with the sources.
 //!
-//! In: sources. Out: a line an epoch, and with `--once` a summary.
+//! In: sources. Out: a line per epoch, and with `--once` a summary.
 
 use super::interrupt::{self, Patience};
 use super::output::{self, count, json_line, line, short};
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What was left out is said in so many lines at the most.
+/// Most lines about what was left out.
 const MAX_LEFT_OUT: usize = 20;
 
 #[derive(Args, Debug, Clone, Default)]
@@ -38,22 +38,22 @@ pub(super) struct TrackArgs {
     /// Give past commits snapshots too: a number of them, a revision to begin with, or `all`.
     #[arg(long, value_name = "N|REV|all")]
     pub(super) backfill: Option<String>,
-    /// What the source is called.
+    /// The source's name.
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
-    /// The source was at this path when it was last tracked, and was moved since.
+    /// The source's old path, if it was moved since it was last tracked.
     #[arg(long, value_name = "PATH")]
     pub(super) moved_from: Option<PathBuf>,
-    /// How often to look where no file event comes, as in `2s` or `500ms`.
+    /// How often to look if no file event comes, as in `2s` or `500ms`.
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub(super) poll: Option<Duration>,
     /// How often to fetch from the remote of a repository, as in `1m`; without it nothing is fetched.
     #[arg(long, value_name = "EVERY", value_parser = parse_duration)]
     pub(super) fetch: Option<Duration>,
-    /// Take over at once that files are gone which may be gone with their disk; otherwise they are held back for a minute.
+    /// Accept at once that files are missing which may be gone with their disk; otherwise they are held back for a minute.
     #[arg(long)]
     pub(super) accept_loss: bool,
-    /// Track what is not committed yet in a repository's work tree as well, as the view `worktree`.
+    /// Also track the uncommitted state of a repository's work tree, as the view `worktree`.
     #[arg(long)]
     pub(super) worktree: bool,
 }
@@ -120,7 +120,7 @@ pub(super) fn run(global: &Global, args: TrackArgs) -> Result<Outcome> {
     Ok(if once && report.is_anything_left_out() { Outcome::NotAllWell } else { Outcome::Done })
 }
 
-/// Tracks until all is caught up, or until interrupted; returns what it took. What was left out is said on standard error.
+/// Tracks until all is caught up, or until interrupted; returns the work. Standard error names what was left out.
 pub(super) fn track(layout: Layout, config: crate::config::Config, report: Report, once: bool) -> Result<Summary> {
     track_with(layout, config, report, once, None)
 }
@@ -169,7 +169,7 @@ pub(super) fn track_with(
     Ok(Summary { seconds: started.elapsed().as_secs_f64(), ..report.summary() })
 }
 
-/// Prints what is published, and adds it up.
+/// Prints published versions, and adds up their work.
 #[derive(Clone)]
 pub(super) struct Report(Arc<Shared>);
 
@@ -183,12 +183,12 @@ struct Shared {
 }
 
 impl Report {
-    /// Shows a line an epoch, or on a terminal, where the work has an end, how far it is.
+    /// Shows a line per epoch; on a terminal, if the work has an end, its progress.
     pub(super) fn new(global: &Global, once: bool) -> Self {
         Self::with(global.json, global.quiet, progress(global, once))
     }
 
-    /// Shows no line an epoch but in JSON, for a command that says in its own words what was published.
+    /// Shows no line per epoch except in JSON, for a command that reports published versions in its own way.
     pub(super) fn of_progress(global: &Global) -> Self {
         Self::with(global.json, true, progress(global, true))
     }
@@ -243,7 +243,7 @@ impl Report {
         }
     }
 
-    /// Says what was left out, a line each.
+    /// Prints what was left out, a line each.
     fn leave_out(&self, lines: &[String]) {
         for line in lines.iter().take(MAX_LEFT_OUT) {
             tracing::error!("{}", line);
@@ -262,7 +262,7 @@ impl Report {
         *self.0.summary.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what went wrong while printing.
+    /// Returns the error of printing, if there was one.
     fn failure(&self) -> Result<()> {
         self.0.failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
@@ -274,16 +274,16 @@ impl Report {
     }
 }
 
-/// Returns how long an epoch's own work took, and what it waited for others beside that.
+/// Returns the time of an epoch's own work, and how long it waited for other epochs.
 fn times(published: &Published) -> String {
     let waited = published.waited.as_secs_f32() * 1000.0;
     let own = (published.receipt.ms[5] - waited).max(0.0);
     if waited < 1.0 { format!("{own:.0} ms") } else { format!("{own:.0} ms, waited {waited:.0} ms") }
 }
 
-/// Returns the sign of life that a terminal shows while work with an end goes on.
+/// Returns the progress display of a terminal for work with an end.
 fn progress(global: &Global, once: bool) -> Option<ProgressBar> {
-    // It is drawn by a thread of its own, which would panic where there is none.
+    // It is drawn by a separate thread, and would panic if there is none.
     let wanted =
         once && !global.quiet && !global.json && output::is_terminal() && crate::resources::can_start(1).is_ok();
     wanted.then(|| {

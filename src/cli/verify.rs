@@ -1,7 +1,7 @@
-//! `snapshots verify`: whether the store is what it says.
+//! `snapshots verify`: checks whether the store is consistent.
 //!
-//! In: a store, also beside a running tracker. Out: one line for each finding and a summary; exit status 3 with findings.
-//! Of one source or view, findings in snapshots of others are left out; all of the store is looked at.
+//! In: a store, also beside a running tracker. Out: one line for each finding and a summary; exit status 3 with findings. For one
+//! source or view, findings in other snapshots are left out; the whole store is still checked.
 
 use super::output::{json_line, line, short};
 use super::{Global, Outcome, Place};

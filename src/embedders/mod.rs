@@ -2,10 +2,9 @@
 //!
 //! In: a card and a text, as one string. Out: a [`Vector`](dataflows::embed::Vector), or none.
 //!
-//! **Invariant:** whatever model serves, its fingerprint names everything that can change a vector's bits.
+//! **Invariant:** a model's fingerprint covers everything that can change a vector's bits.
 //!
-//! The static model is compiled in and needs no file, no network and no configuration. Where vectors are remembered
-//! and indexed is left to others.
+//! The static model is compiled in and needs no file, no network and no configuration.
 
 mod none;
 mod pieces;

@@ -1,12 +1,12 @@
-//! No model: every text goes without a vector, so that a replay shows what the model costs.
+//! No model: texts get no vectors, so that a replay shows the cost of the model.
 //!
-//! In: texts. Out: nothing for each. **Invariant:** its fingerprint is that of no model, so a store that was filled with it
-//! is never searched by vectors.
+//! In: texts. Out: nothing for each. **Invariant:** its fingerprint is that of no model, so a vector search never reads a store
+//! that was filled with it.
 
 use dataflows::data::{ModelId, Hasher};
 use dataflows::embed::{EmbedError, Embedder, Vector};
 
-/// The embedder that knows no word.
+/// The embedder that gives no vectors.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoModel;
 

@@ -1,13 +1,13 @@
-//! The static model's tokenizer: the whole of it, or as much as one question needs.
+//! The static model's tokenizer: the whole one, or a small one for a single question.
 //!
 //! In: `tokenizer.json`, and for the small one the question's text. Out: the known tokens of single words.
 //!
-//! **Invariant:** both give the same tokens. Unigram looks for the best way to cut a word into pieces of the vocabulary
-//! (Kudo: "Subword regularization", ACL 2018, section 3.2), so pieces that do not occur in a text can be left out of the
-//! vocabulary; only the lowest score of all must stay, because the penalty of an unknown character is set against it.
+//! **Invariant:** both give the same tokens. Unigram searches the best split of a word into pieces of the vocabulary (Kudo:
+//! "Subword regularization", ACL 2018, section 3.2), so pieces that do not occur in a text can be left out of the vocabulary.
+//! Only the lowest score of all must stay, because the penalty of an unknown character is relative to it.
 //!
-//! Setting up the whole tokenizer takes 40 to 90 ms and some 60 MB, nearly all of it for a tree of 35,508 pieces of which a
-//! question needs a hundred. Reading the file, once, takes 5 ms and 2 MB, and the tokenizer of a question a part of a millisecond.
+//! Setting up the whole tokenizer takes 40 to 90 ms and some 60 MB, nearly all of it for a tree of 35,508 pieces, of which a
+//! question needs a hundred. Reading the file once takes 5 ms and 2 MB, and the tokenizer of a question a part of a millisecond.
 
 use dataflows::embed::EmbedError;
 use rustc_hash::FxHashSet;
@@ -19,29 +19,29 @@ use tokenizers::{NormalizedString, Normalizer, Tokenizer};
 
 static TOKENIZER: &[u8] = include_bytes!("static-bi/tokenizer.json");
 
-/// The mark that stands for a space in front of a word.
+/// The mark for a space before a word.
 const WORD_START: char = '\u{2581}';
 
-/// Number of the token that stands for what the vocabulary does not have.
+/// The token for text outside the vocabulary.
 const UNKNOWN: u32 = 0;
 
-/// Longest piece of the vocabulary, in characters; a test keeps it true.
+/// Longest piece of the vocabulary, in characters; a test checks it.
 const MAX_PIECE_CHARS: usize = 22;
 
 /// A tokenizer for single words.
 pub(super) struct Pieces {
     tokenizer: Tokenizer,
-    /// The model's number for each of the tokenizer's, where the vocabulary is not the whole one.
+    /// The model's number for each of the tokenizer's numbers, if the vocabulary is a part.
     numbers: Option<Vec<u32>>,
 }
 
-/// What small tokenizers are made of.
+/// The data from which small tokenizers are made.
 pub(super) struct Vocabulary {
     normalizer: NormalizerWrapper,
     pre_tokenizer: PreTokenizerWrapper,
     /// In the order of their bytes.
     pieces: Vec<Piece>,
-    /// The places of the unknown token and of the piece with the lowest score.
+    /// The positions of the unknown token and of the piece with the lowest score.
     always: [usize; 2],
 }
 
@@ -52,7 +52,7 @@ struct Piece {
     number: u32,
 }
 
-/// The parts of `tokenizer.json` that the vocabulary is made of.
+/// The parts of `tokenizer.json` that give the vocabulary.
 #[derive(serde::Deserialize)]
 struct File<'a> {
     normalizer: NormalizerWrapper,
@@ -80,7 +80,7 @@ impl Pieces {
         self.tokenizer.get_vocab_size(true)
     }
 
-    /// Appends the known tokens of `text` to `tokens`: of one word, or of several with spaces between them.
+    /// Appends the known tokens of `text` to `tokens`: of one word, or of several separated by spaces.
     pub(super) fn tokenize(&self, text: &str, tokens: &mut Vec<u32>) -> Result<(), EmbedError> {
         let encoding = self
             .tokenizer
@@ -111,9 +111,9 @@ impl Vocabulary {
         Ok(Self { normalizer, pre_tokenizer, pieces, always: [unknown, lowest] })
     }
 
-    /// Returns a tokenizer that knows the pieces which occur in `text`; its work grows with the length of `text`.
+    /// Returns a tokenizer of the pieces that occur in `text`; the cost grows with the length of `text`.
     ///
-    /// `text` is prepared already: words with spaces between them.
+    /// `text` is prepared already: words separated by spaces.
     pub(super) fn pieces_of(&self, text: &str) -> Result<Pieces, Failure> {
         let mut normalized = NormalizedString::from(text);
         self.normalizer.normalize(&mut normalized)?;
@@ -139,7 +139,7 @@ impl Vocabulary {
     }
 }
 
-/// The bytes that make the tokenizer, for the model's fingerprint.
+/// The bytes of the tokenizer, for the model's fingerprint.
 #[cfg(test)]
 pub(super) const fn file() -> &'static [u8] {
     TOKENIZER

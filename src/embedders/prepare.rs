@@ -1,29 +1,29 @@
-//! Text preparation of the static model: what counts as a word.
+//! Text preparation of the static model: splits text into words.
 //!
-//! In: any text. Out: its words in order, lower-cased, one call a word.
+//! In: any text. Out: its words in order, lower-cased, one call per word.
 //!
-//! **Invariant:** the words joined by single spaces are the text the model was trained on: identifiers are split at
-//! camel humps, between capitals and a word (`HTTPServer` → `http server`), at underscores and between letters and
-//! digits; ASCII punctuation is dropped; a run of other scripts is one word, punctuation of its own included.
-//! No word is longer than the bounds below, so no input makes the tokenizer slow.
+//! **Invariant:** the words joined by single spaces are the text form on which the model was trained: identifiers are split at
+//! camel humps, between capitals and a word (`HTTPServer` → `http server`), at underscores and between letters and digits; ASCII
+//! punctuation is dropped; a run of other scripts is one word, including its own punctuation. No word is longer than the bounds
+//! below, so no input makes the tokenizer slow.
 //!
-//! Words are handed out one by one because the tokenizer looks at each by itself, and most were seen before.
+//! Words are passed one by one because the tokenizer treats each separately, and most are cached.
 
-/// Most bytes of a word in ASCII; longer runs (base64, minified names) are cut. The longest piece of the vocabulary has
-/// 22 characters, so a cut word was never one piece.
+/// Most bytes of an ASCII word; longer runs (base64, minified names) are cut. The longest piece of the vocabulary has 22
+/// characters, so a cut word was never one piece.
 const MAX_ASCII_BYTES: usize = 64;
 
-/// Most characters of a run in other scripts. Chinese runs reach over whole paragraphs, and each cut costs one
-/// superfluous token, so this bound is generous: the tokenizer is linear in it.
+/// Most characters of a run in other scripts. Chinese runs cover whole paragraphs, and each cut costs one superfluous token, so
+/// this bound is generous: the tokenizer is linear in it.
 const MAX_OTHER_CHARS: usize = 1024;
 
-/// What the splitting looks at.
+/// The character classes of the splitting.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Upper,
     Lower,
     Digit,
-    /// Everything that separates words and belongs to none.
+    /// Separators between words.
     Gap,
     /// The first byte of a character outside ASCII.
     Other,
@@ -66,13 +66,13 @@ pub(super) fn for_each_word(text: &str, mut visit: impl FnMut(&str)) {
     }
 }
 
-/// Returns the end of the run of `one` class that starts at `start`.
+/// Returns the end of the run of class `one` that starts at `start`.
 fn run(bytes: &[u8], start: usize, one: Class) -> usize {
     bytes[start..].iter().position(|&byte| class(byte) != one).map_or(bytes.len(), |length| start + length)
 }
 
-/// Returns the end of the word that starts with the capital at `start`: a capitalised word, or capitals up to the one
-/// that starts the next word.
+/// Returns the end of the word that starts with the capital at `start`: a capitalised word, or capitals up to the one that starts
+/// the next word.
 fn upper_word(bytes: &[u8], start: usize) -> usize {
     let capitals = run(bytes, start, Class::Upper);
     match bytes.get(capitals).map(|&byte| class(byte)) {
@@ -84,7 +84,7 @@ fn upper_word(bytes: &[u8], start: usize) -> usize {
 
 /// Visits the words of the run outside ASCII that starts at `start`, and returns its end.
 ///
-/// Spaces of other scripts separate, and so does `▁`, by which the tokenizer marks the start of a word.
+/// Spaces of other scripts separate words, and so does `▁`, the tokenizer's mark for the start of a word.
 fn other_run(text: &str, start: usize, visit: &mut impl FnMut(&str)) -> usize {
     let bytes = text.as_bytes();
     let end = run(bytes, start, Class::Other);

@@ -2,9 +2,9 @@
 //!
 //! In: texts. Out: the weighted sum of their tokens' rows, scaled to length 1.
 //!
-//! **Invariant:** a vector's bits depend on the text and the files beside this one only: tokens are added in the order
-//! of their first appearance with plain `f32` arithmetic, and no function of the platform's mathematics library is
-//! called but the square root, which IEEE 754 rounds exactly.
+//! **Invariant:** a vector's bits depend only on the text and the files beside this one: tokens are added in the order of their
+//! first appearance with plain `f32` arithmetic, and the only function of the platform's mathematics library is the square root,
+//! which IEEE 754 rounds exactly.
 //!
 //! ```text
 //! embeddings.i8.bin   u32 rows, u32 dimensions, f32 scale a row, i8 row × dimension; little endian; row 0: unknown
@@ -14,8 +14,8 @@
 //!                     k = the occurrence's position among the known tokens: the head of a text counts most
 //! ```
 //!
-//! Nine tenths of the time would go to the tokenizer. Since words are independent, a word's tokens are remembered and
-//! the tokenizer sees each frequent word once. `NOTICE` says where the model comes from.
+//! Nine tenths of the time would go to the tokenizer. Words are independent, so a cache keeps the tokens of each word, and the
+//! tokenizer sees each frequent word once. `NOTICE` says where the model comes from.
 
 use super::pieces::{Pieces, Vocabulary};
 use super::prepare::for_each_word;
@@ -27,7 +27,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 static EMBEDDINGS: &[u8] = include_bytes!("static-bi/embeddings.i8.bin");
 
-/// BLAKE3 of both files, one after the other: a test keeps it true, so that no start has to hash ten megabytes.
+/// BLAKE3 of both files, one after the other: a test checks it, so that no start has to hash ten megabytes.
 const FILES: &str = "f7c9d99385f7738ae32cca55bc72955079b57b65bd2c58f93f65e09159e2f0f6";
 
 /// Raised whenever the same text gets another vector from the same files.
@@ -37,25 +37,25 @@ pub(super) const NAME: &str = "static-bi";
 const DIMENSIONS: usize = 256;
 const HEADER_BYTES: usize = 8;
 
-/// Weight of the first token above that of the far ones, and the factor from one position to the next, exp(−1/12);
-/// both were fitted together with the rows.
+/// Extra weight of the first token, and the factor from one position to the next, exp(−1/12); both were fitted together with the
+/// rows.
 const HEAD_WEIGHT: f64 = 80.0;
 const HEAD_DECAY: f64 = 0.920_044_414_629_323_3;
 
-/// Behind this position the head's weight is below 1e-15 and does not change a sum any more.
+/// From this position on the extra weight is below 1e-15 and does not change a sum.
 const HEAD_TOKENS: usize = 512;
 
-/// Words and tokens that one worker remembers before it starts over: some 4 MB.
+/// Words and tokens in one worker's cache before it is emptied: some 4 MB.
 const MAX_WORDS: usize = if cfg!(test) { 1 << 10 } else { 1 << 15 };
 const MAX_WORD_TOKENS: usize = 4 * MAX_WORDS;
 
-/// Longest word that is remembered, in bytes; longer ones hardly come twice.
+/// Longest cached word, in bytes; longer ones rarely occur twice.
 const MAX_REMEMBERED_BYTES: usize = 64;
 
-/// Longest question, in bytes, for which a small tokenizer is made: beyond, the whole one pays.
+/// Longest question, in bytes, for which a small tokenizer is made: above that the whole one is cheaper.
 const MAX_SMALL_BYTES: usize = 2048;
 
-/// Weight of an occurrence by its position. By repeated multiplication, which every machine rounds alike.
+/// Weight of an occurrence by its position. By repeated multiplication, which every machine rounds in the same way.
 static POSITION_WEIGHTS: [f64; HEAD_TOKENS] = {
     let mut weights = [1.0; HEAD_TOKENS];
     let mut head = HEAD_WEIGHT;
@@ -77,10 +77,9 @@ const CHANCE_OF_LETTERS: f32 = 0.55;
 /// A question whose words have fewer bytes a token is read by the model as letters in no order.
 const LETTERS: f32 = 2.6;
 
-/// The model that is always there.
+/// The built-in model.
 ///
-/// Making one costs nothing: what a call needs is set up by the first one, some 50 ms and 60 MB for documents, 5 ms and 2 MB for
-/// questions.
+/// Making one is free. The first call sets up what it needs: some 50 ms and 60 MB for documents, 5 ms and 2 MB for questions.
 ///
 /// ```
 /// use dataflows::embed::Embedder;
@@ -94,13 +93,13 @@ const LETTERS: f32 = 2.6;
 pub struct StaticModel {
     rows: OnceLock<Result<Rows, String>>,
     pieces: OnceLock<Result<Pieces, String>>,
-    /// What tokenizers of single questions are made of.
+    /// The data for tokenizers of single questions.
     vocabulary: OnceLock<Result<Vocabulary, String>>,
-    /// One a concurrent caller; taken for the length of a call.
+    /// One per concurrent caller, held for the duration of a call.
     workers: Mutex<Vec<Worker>>,
 }
 
-/// How occurrences of a token add up.
+/// The counting rule for occurrences of a token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Query,
@@ -129,7 +128,7 @@ impl StaticModel {
         self.pieces.get_or_init(load).as_ref().map_err(|reason| unusable(reason.clone()))
     }
 
-    /// Returns a tokenizer for one question alone, which is quick to set up.
+    /// Returns a tokenizer for one question, which is fast to set up.
     fn pieces_of(&self, text: &str) -> Result<Pieces, EmbedError> {
         let vocabulary = self.vocabulary.get_or_init(|| Vocabulary::read().map_err(|error| error.to_string()));
         let mut prepared = String::with_capacity(text.len() + text.len() / 4);
@@ -140,11 +139,11 @@ impl StaticModel {
         vocabulary.as_ref().map_err(|reason| unusable(reason.clone()))?.pieces_of(&prepared).map_err(unusable)
     }
 
-    /// Returns how many bytes of a question's words go to one of its tokens, or nothing where no token is known. Words that the model
-    /// knows are whole tokens, or few; letters in no order are taken apart into many.
+    /// Returns the bytes of a question's words per token, or nothing if no token is known. Words that the model knows are one or
+    /// few tokens; random letters are split into many.
     ///
     /// # Errors
-    /// Where the compiled-in files cannot be used.
+    /// If the compiled-in files cannot be used.
     pub fn bytes_a_token(&self, question: &str) -> Result<Option<f32>, EmbedError> {
         let mut bytes = 0;
         for_each_word(question, |word| bytes += word.len());
@@ -155,13 +154,13 @@ impl StaticModel {
         Ok((tokens > 0).then(|| bytes as f32 / tokens as f32))
     }
 
-    /// Runs `work` with a worker's memory and what tokenizes the words of one question.
+    /// Runs `work` with a worker's cache and the tokenizer for the words of one question.
     fn with_question<T>(
         &self,
         question: &str,
         work: impl FnOnce(&Rows, &mut Worker, Tokenize<'_>) -> Result<T, EmbedError>,
     ) -> Result<T, EmbedError> {
-        // Made for the first word that is not remembered.
+        // Made for the first word that is not cached.
         let mut small = None;
         let mut tokenize = |word: &str, tokens: &mut Vec<u32>| {
             let pieces = match &small {
@@ -174,7 +173,7 @@ impl StaticModel {
         self.with_worker(|rows, worker| work(rows, worker, &mut tokenize))
     }
 
-    /// Runs `work` with a worker's memory, which later calls use again.
+    /// Runs `work` with a worker's cache, which later calls use again.
     fn with_worker<T>(&self, work: impl FnOnce(&Rows, &mut Worker) -> Result<T, EmbedError>) -> Result<T, EmbedError> {
         let rows = self.rows()?;
         let idle = self.workers.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -228,9 +227,9 @@ impl Embedder for StaticModel {
     }
 }
 
-/// The compiled-in rows, with their scales where they can be read as numbers.
+/// The compiled-in rows, with their scales as numbers.
 struct Rows {
-    /// One a row.
+    /// One per row.
     scales: Vec<f32>,
 }
 
@@ -253,14 +252,14 @@ impl Rows {
 /// Appends the known tokens of a word.
 type Tokenize<'a> = &'a mut dyn FnMut(&str, &mut Vec<u32>) -> Result<(), EmbedError>;
 
-/// What one caller at a time works with: remembered words, and room for the counts of one text.
+/// The state of one caller at a time: cached words, and the counts of one text.
 struct Worker {
-    /// Where each word's tokens stand in `word_tokens`.
+    /// The position of each word's tokens in `word_tokens`.
     words: FxHashMap<Box<str>, (u32, u32)>,
     word_tokens: Vec<u32>,
-    /// The known tokens of the text in hand.
+    /// The known tokens of the current text.
     tokens: Vec<u32>,
-    /// c\[t\] of the text in hand, by token; zero between texts.
+    /// c\[t\] of the current text, by token; zero between texts.
     counts: Vec<f64>,
     /// The tokens whose count is not zero, in the order of their first appearance.
     distinct: Vec<u32>,

@@ -1,9 +1,9 @@
-//! What a source does in its turn: it plans, takes the next act of its plan, and finds out what that changes.
+//! The turn of a source: it plans, takes the next act of its plan, and finds the changes of that act.
 //!
-//! In: a slot. Out: its job, and for each act the changes that are to be fed.
+//! In: a slot. Out: its job, and for each act the changes to feed.
 //!
-//! **Invariant:** what changed in a step is found when it is taken, from where its head stands then; so a step that is left out changes
-//! nothing but the start of the next one. What the store holds of a source is told to the graph before anything of it moves.
+//! **Invariant:** the changes of a step are computed when it is taken, from its head's current version. So a step that is left
+//! out only moves the start of the next one. The graph gets the stored state of a source before any of its moves.
 
 use super::EngineError;
 use super::beside::Beside;
@@ -29,7 +29,7 @@ const AT_ONCE: Duration = Duration::from_millis(500);
 const HANGS: Duration = Duration::from_secs(2);
 
 impl Tracker {
-    /// Finds out what a source has to do.
+    /// Determines the work of a source.
     pub(super) fn begin(&mut self, index: usize) -> Result<(), EngineError> {
         match &self.slots[index].source {
             Source::Git(git, _) => {
@@ -71,7 +71,7 @@ impl Tracker {
         if !slot.is_restored {
             let archive = Archive::open_reader(&self.layout.versions())?;
             let heads = match git.heads() {
-                // The views that are left, if any, are let go by the first plan; it also says what is wrong.
+                // The first plan removes the remaining views, if any; it also reports the problem.
                 Err(EngineError::NoRefs { .. } | EngineError::Unborn { .. }) => Vec::new(),
                 heads => heads?,
             };
@@ -86,7 +86,7 @@ impl Tracker {
         slot.is_wanted = false;
         match git.plan(&mut self.registry) {
             Ok(steps) => acts.extend(steps.into_iter().map(Act::Step)),
-            // What is to be restored was noted as restored.
+            // Versions to restore were already noted as restored.
             Err(error) if !acts.is_empty() && error.is_of_source() => slot.fails_with(&error, self.follows),
             Err(error) => return Err(error),
         }
@@ -94,7 +94,7 @@ impl Tracker {
         Ok(())
     }
 
-    /// Takes the next state of a directory; at first, what the store holds of it is restored and its watcher started.
+    /// Takes the next state of a directory; at first, its stored state is restored and its watcher started.
     fn begin_files(&mut self, index: usize) -> Result<(), EngineError> {
         let begun = Instant::now();
         let slot = &mut self.slots[index];
@@ -117,7 +117,7 @@ impl Tracker {
             Some(found) => acts.push(Act::Found(Box::new(found))),
             None => {
                 slot.is_wanted = false;
-                // A task of its own looks where the directory is followed.
+                // A separate task looks at a tracked directory.
                 if !self.follows && directory.watcher.is_some() {
                     acts.push(Act::Look);
                 }
@@ -170,12 +170,12 @@ impl Tracker {
         Ok(())
     }
 
-    /// Notes that a source has nothing more to do.
+    /// Notes that a source has no more work.
     fn end_job(&mut self, index: usize) {
         let follows = self.follows;
         let slot = &mut self.slots[index];
         if let Source::Git(git, _) = &mut slot.source
-            // Where only what was known could be restored, it is still in trouble.
+            // If only the known state could be restored, it still has a problem.
             && !slot.is_wanted
         {
             git.caught_up();
@@ -200,7 +200,7 @@ impl Tracker {
                 }
                 return self.moved(index, step, begun, compare()).map(Some);
             }
-            // Its commit was to get its snapshot on the way, and was left out.
+            // Its commit should have got its snapshot on the way, and was left out.
             Step::Point { commit, .. } if !git.has(commit) => return Ok(Some(None)),
             Step::Point { view, commit } => (NOWHERE, Purpose::Point { view, source: git.id, commit }, Vec::new()),
             Step::Leave { graph_view, view } => {
@@ -287,7 +287,7 @@ impl Tracker {
         is_awaited
     }
 
-    /// Returns the files of a commit as the store knows them, once everything under way is published.
+    /// Returns the files of a commit as stored, once all work in progress is published.
     fn files_at(
         &self,
         source: SourceId,
@@ -299,7 +299,7 @@ impl Tracker {
         version.map(|version| files_of(&archive, &self.registry.catalogue(), version)).transpose()
     }
 
-    /// Takes a state of a directory over, if it is a new one.
+    /// Accepts a state of a directory, if it is new.
     fn find(&mut self, index: usize, found: Found) -> Result<Option<Cut>, EngineError> {
         let Found { mut state, begun, .. } = found;
         let follows = self.follows;

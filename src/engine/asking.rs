@@ -1,9 +1,9 @@
-//! Asking a tracker to collect the store that it has open, and waiting for it.
+//! Asks a tracker to collect garbage in its open store, and waits for it.
 //!
-//! In: the settings of whoever asks. Out: what the tracker's collection came to, or the open store where the tracker ended.
+//! In: the requester's settings. Out: the result of the tracker's collection, or the open store if the tracker ended.
 //!
-//! **Invariant:** whoever asks ends up with one of the two however the tracker goes: the writer's lock is tried for as long as no
-//! answer is there.
+//! **Invariant:** the requester gets one of the two whatever happens to the tracker: it tries the writer's lock until there is an
+//! answer.
 
 use super::EngineError;
 use super::collect::Collection;
@@ -15,22 +15,22 @@ use crate::embedders;
 use crate::store::{CollectionRequest, Layout, StoreError};
 use std::time::{Duration, Instant};
 
-/// How often the answer is looked for, and the lock tried.
+/// Interval for checking the answer and trying the lock.
 const LOOK: Duration = Duration::from_millis(50);
-/// After so long it is said what is waited for.
+/// Time after which a message says what is awaited.
 const QUIET: Duration = Duration::from_secs(2);
-/// How long the tracker gets to say how far it came, once the request is taken back.
+/// How long the tracker may still report its progress after the request is withdrawn.
 const LAST_WORD: Duration = Duration::from_secs(5);
 
-/// What came of asking.
+/// The result of a request.
 pub(super) enum Asking {
     /// A tracker collected.
     Answered(Collection),
-    /// Nobody else writes to the store.
+    /// No other process writes to the store.
     Opened(Box<OpenStore>),
 }
 
-/// Opens a store, or asks the tracker that has it open to collect; takes that back where `go_on` says no.
+/// Opens a store, or asks the tracker that has it open to collect; withdraws the request if `go_on` returns false.
 pub(super) fn open_or_ask(
     layout: &Layout,
     config: &Config,
@@ -61,7 +61,7 @@ pub(super) fn open_or_ask(
                 request.take_back()?;
                 taken_back = Some(Instant::now());
             }
-            // It has something else in hand; it sees that nobody waits, and collects nothing for it.
+            // It is busy with something else. It will see that the request is gone, and will not collect for it.
             Some(then) if then.elapsed() >= LAST_WORD => return Ok(Asking::Answered(Collection::default())),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! The board on which tasks note how their sources are doing, and the report that is made of it.
+//! The board on which tasks note the state of their sources, and the report that is made of it.
 //!
 //! In: notes, from any thread. Out: the store's [`TrackerState`], written at most once a second.
 //!
@@ -13,10 +13,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Shortest time between two reports.
 const PACE: Duration = Duration::from_secs(1);
 
-/// Paths, and commits, of one source that are listed at the most.
+/// Most paths and commits of one source in the report.
 const MAX_LISTED: usize = 100;
 
-/// What is noted so far; clones share it.
+/// The notes so far; clones share it.
 #[derive(Clone)]
 pub(super) struct Board(Arc<Mutex<Notes>>);
 
@@ -32,14 +32,14 @@ impl Board {
         Self(Arc::new(Mutex::new(Notes { state, is_new: false, written: None })))
     }
 
-    /// Changes what is noted of a source.
+    /// Changes the notes on a source.
     pub(super) fn note(&self, source: &str, change: impl FnOnce(&mut SourceState)) {
         let mut notes = self.lock();
         change(notes.state.sources.entry(source.to_owned()).or_default());
         notes.is_new = true;
     }
 
-    /// Notes how events arrive, and that all was looked at if it was.
+    /// Notes how events arrive, and a full look if there was one.
     pub(super) fn note_watch(&self, source: &str, what: &str, events: &EventState, reconciled: bool) {
         self.note(source, |state| {
             let watch = state.watches.entry(what.to_owned()).or_default();
@@ -52,7 +52,7 @@ impl Board {
         });
     }
 
-    /// Notes what is wrong with the sources, and what is not any more.
+    /// Notes the current problems of the sources, and removes old ones.
     pub(super) fn note_troubles(&self, slots: &[Slot]) {
         let mut notes = self.lock();
         let sources = &mut notes.state.sources;
@@ -97,7 +97,7 @@ impl Board {
         });
     }
 
-    /// Tells whether there is something to report, and a second has passed since the last report.
+    /// Tells whether there is something to report and the last report is at least a second old.
     pub(super) fn is_due(&self) -> bool {
         let notes = self.lock();
         notes.is_new && notes.written.is_none_or(|written| written.elapsed() >= PACE)

@@ -1,17 +1,17 @@
-//! `snapshots gc`: drops what retention does not keep, and gives back what nobody needs any more.
+//! `snapshots gc`: applies retention and collects garbage.
 //!
-//! In: a store that no tracker writes to, and the settings. Out: what went, and the bytes of each part before and after.
+//! In: a store without a tracker, and the settings. Out: the removed rows, and the bytes of each part before and after.
 //!
 //! ```text
-//!  retention ──► log: one group that drops versions (commit point) ──► collect ──► the database's file, written anew
-//!                                                                                  if nobody reads
+//!  retention ──► log: one group that drops versions (commit point) ──► collect ──► the database's file, rewritten
+//!                                                                                  if there is no reader
 //! ```
 //!
-//! A tracker that has the store open is asked to do it ([`asking`](super::asking)), and may do it when it starts or now and then
-//! ([`collector`](super::collector)); but for the file, which others may have open.
+//! A tracker with the store open does it on request ([`asking`](super::asking)), at its start or regularly
+//! ([`collector`](super::collector)); but it does not rewrite the file, which other processes may have open.
 //!
-//! **Invariant:** a version is dropped by the log and by nothing else. Until that group is durable nothing is removed, and
-//! from then on whatever breaks off is taken up by the next run.
+//! **Invariant:** only the log drops a version. Nothing is removed before that group is durable. After that the next run
+//! continues any interrupted collection.
 
 use super::EngineError;
 use super::asking::{Asking, open_or_ask};
@@ -36,33 +36,33 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A file of which less than one part in so many is free is left as it is.
+/// A file with a smaller free share than one in so many is not rewritten.
 const WORTH_WRITING_ANEW: u64 = 10;
 
-/// What a collection came to.
+/// The result of a collection.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Collection {
     /// Versions that were dropped, or would be.
     pub dropped: u64,
     /// Versions that are kept.
     pub kept: u64,
-    /// What was removed, or would be.
+    /// Removed rows, or those that would be.
     pub collected: Collected,
-    /// Readers that live.
+    /// Living readers.
     pub readers: u64,
     /// Bytes of each part, before and after.
     pub bytes: BTreeMap<String, [u64; 2]>,
-    /// Bytes of the database's file that hold nothing, and are written over before it grows.
+    /// Free bytes of the database's file, which are reused before it grows.
     pub free: u64,
-    /// Bytes that hold nothing any more, in files that are gone or for what comes.
+    /// Bytes that were freed, in removed files or for reuse.
     pub given_back: u64,
 }
 
-/// Bytes by part, and those of the database's file that hold nothing.
+/// Bytes by part, and free bytes of the database's file.
 type Measured = (BTreeMap<&'static str, u64>, u64);
 
 impl Collection {
-    /// Adds how many bytes there were and are.
+    /// Adds the bytes before and after.
     pub(super) fn measured(mut self, before: &Measured, after: &Measured) -> Self {
         let used = |(parts, free): &Measured| parts.values().sum::<u64>().saturating_sub(*free);
         self.free = after.1;
@@ -71,7 +71,7 @@ impl Collection {
         self
     }
 
-    /// Notes for `status`, and for who collects next, that all was done.
+    /// Records a complete collection, for `status` and for the next collection.
     pub(super) fn note(&self, database: &Database) -> Result<(), EngineError> {
         let Self { dropped, collected, given_back, .. } = *self;
         let last = LastCollection { time: now(), dropped, entries: collected.entries, bytes: given_back };
@@ -79,10 +79,10 @@ impl Collection {
     }
 }
 
-/// Says what a collection would do, beside any tracker; nothing is written.
+/// Returns what a collection would do, beside any tracker; nothing is written.
 ///
 /// # Errors
-/// Where the store or a pattern of the settings cannot be read.
+/// If the store or a pattern of the settings cannot be read.
 pub fn estimate(layout: &Layout, config: &Config) -> Result<Collection, EngineError> {
     layout.check()?;
     let readers = leases(layout)?.len() as u64;
@@ -101,11 +101,11 @@ pub fn estimate(layout: &Layout, config: &Config) -> Result<Collection, EngineEr
     Ok(Collection { dropped: dropped.len(), kept, collected, readers, ..Collection::default() }.measured(&now, &now))
 }
 
-/// Drops versions and collects, or asks the tracker that has the store open to do so, and waits for it; `go_on` is asked between
-/// steps, and its no ends the work there.
+/// Drops versions and collects garbage, or asks the tracker that has the store open to do so, and waits for it; `go_on` is called
+/// between steps, and false ends the work there.
 ///
 /// # Errors
-/// Where a tracker has the store open that keeps other snapshots, a part of it is damaged, or the disk refuses.
+/// If a tracker with other retention has the store open, a part of the store is damaged, or the disk fails.
 pub fn collect(layout: &Layout, config: &Config, go_on: &mut dyn FnMut() -> bool) -> Result<Collection, EngineError> {
     layout.check_for_writer()?;
     let rules = load_rules(config.rules.as_deref())?;
@@ -136,7 +136,7 @@ pub fn collect(layout: &Layout, config: &Config, go_on: &mut dyn FnMut() -> bool
     Ok(collection)
 }
 
-/// Drops versions and collects in a store that is open for writing, while no graph runs; the files keep their free pages.
+/// Drops versions and collects in a store that is open for writing, without a running graph; the files keep their free pages.
 pub(super) fn drop_and_collect(
     parts: &mut CollectParts<'_>,
     config: &Config,
@@ -158,7 +158,7 @@ pub(super) fn drop_and_collect(
     Ok(collection)
 }
 
-/// Writes the database's file anew, if that is worth it and nobody reads.
+/// Rewrites the database's file, if that is worth it and there is no reader.
 fn shrink(layout: &Layout, database: &Database, free: u64) -> Result<(), EngineError> {
     if free >= database.disk_bytes()? / WORTH_WRITING_ANEW
         && let Some(gate) = Gate::shut(layout)?
@@ -197,8 +197,7 @@ pub(super) fn cleaned_of(rules: &Rules) -> impl Fn(&Document) -> dataflows::data
     |document| rules.document_id(document)
 }
 
-/// Returns what names cleaned texts, if all versions were made under these rules: only then do these name all that cleaning made
-/// for them.
+/// Returns that function, if all versions were made under these rules: only then does it give all of their cleaning results.
 pub(super) fn sweeps_cleaned<'a, 'b>(
     rules: &Rules,
     mut versions: impl Iterator<Item = &'a snapshots::Version>,
@@ -208,7 +207,7 @@ pub(super) fn sweeps_cleaned<'a, 'b>(
     versions.all(|version| version.fingerprint == fingerprint).then_some(cleaned_of)
 }
 
-/// Returns the bytes of each part of a store, and those of the database's file that hold nothing.
+/// Returns the bytes of each part of a store, and the free bytes of the database's file.
 pub(super) fn measure(layout: &Layout, database: &Database) -> Result<Measured, EngineError> {
     let used: u64 = database.table_bytes()?.iter().map(|(_, bytes)| bytes).sum();
     let free = database.disk_bytes()?.saturating_sub(used);

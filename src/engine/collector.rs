@@ -1,15 +1,16 @@
-//! The collector of a tracker: it drops and collects when it is due or somebody asks, a step at a time between epochs.
+//! The collector of a tracker: it drops versions and collects garbage when that is due or requested, a step at a time between
+//! epochs.
 //!
-//! In: the writer, whenever nothing is under way. Out: a store without what nobody needs, and answers to those who asked.
+//! In: the writer, whenever no epoch is in progress. Out: a store without garbage, and answers to the requests.
 //!
 //! ```text
 //!  Rests ──due, or asked──► Choosing ──► Dropping ──► Telling ──► Surveying ──► Removing ──► Rests: noted, told, answered
 //!                           (thread)     one group    readers     (thread)      short steps
 //! ```
 //!
-//! **Invariant:** it works on the publishing thread, so nothing is published during a step, and what was published between two is
-//! known to the next. Threads only read. Versions are dropped while no plan is being made or fed, since a plan knows which
-//! commits have snapshots. A collection that breaks off, by the tracker's end or by a failure, leaves what the next one finds.
+//! **Invariant:** it works on the publishing thread, so nothing is published during a step, and each step knows what was
+//! published before it. Threads only read. Versions are dropped while no plan is being made or fed, because a plan knows which
+//! commits have snapshots. The next collection continues one that ended early, by the tracker's end or by a failure.
 
 use super::EngineError;
 use super::board::now;
@@ -30,14 +31,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long after a failure it is not tried again, but where somebody asks.
+/// The pause after a failure, unless there is a request.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
-/// How long it is waited until readers that live have read of a drop; most look at the log again with each question.
+/// How long living readers may take to read of a drop; most read the log again with each question.
 const PATIENCE_WITH_READERS: Duration = Duration::from_secs(10);
-/// How often requests are looked for.
+/// Interval for checking requests.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Commits that lost their snapshots while the tracker ran, and the plans that are being fed: while there is one, no snapshot goes.
+/// Commits that lost their snapshots while the tracker ran, and the plans that are being fed: during a plan, no snapshot is
+/// dropped.
 #[derive(Clone, Default)]
 pub(super) struct Planning(Arc<Mutex<Plans>>);
 
@@ -51,7 +53,7 @@ struct Plans {
 pub(super) struct Planned(Planning);
 
 impl Planning {
-    /// Begins to plan, and returns the commits that lost their snapshots since a plan last began; waits while versions are being
+    /// Starts a plan, and returns the commits that lost their snapshots since the last plan; waits while versions are being
     /// dropped, which takes milliseconds.
     pub(super) fn begin(&self) -> (Planned, Vec<(SourceId, CommitId)>) {
         let mut plans = self.lock();
@@ -70,16 +72,16 @@ impl Drop for Planned {
     }
 }
 
-/// What is told to whoever asked.
+/// The answer to a requester.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Answer {
     Done(Box<Collection>),
-    /// The tracker keeps other snapshots than whoever asked would.
+    /// The tracker's retention differs from the requester's.
     OtherSettings,
     Failed(String),
 }
 
-/// What a turn came to.
+/// The result of a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
     /// There is nothing to do.
@@ -100,7 +102,7 @@ pub(super) struct Collector {
     stage: Stage,
     /// The requests that this collection answers.
     asked: Vec<Asked>,
-    /// Whether it would have been due without them.
+    /// Whether it would have been due without a request.
     is_due: bool,
     report: Report,
     last: Option<i64>,
@@ -108,7 +110,7 @@ pub(super) struct Collector {
     looked: Option<Instant>,
 }
 
-/// What the threads work with.
+/// The input of the threads.
 struct Settings {
     layout: Layout,
     config: Config,
@@ -119,13 +121,13 @@ enum Stage {
     Rests,
     Choosing(Background<Result<RoaringBitmap, EngineError>>),
     Dropping(RoaringBitmap),
-    /// The log has so many bytes; until then it is waited that all readers have read them.
+    /// The log has so many bytes; the collector waits until all readers have read them.
     Telling(u64, Instant),
     Surveying(Background<Result<Option<Survey>, EngineError>>),
     Removing(Box<Removal>),
 }
 
-/// What is known of the collection that is under way.
+/// The data of the collection in progress.
 struct Report {
     begun: Instant,
     before: (BTreeMap<&'static str, u64>, u64),
@@ -162,12 +164,13 @@ impl Collector {
         })
     }
 
-    /// Returns whether the next step removes what the graph may look up, so that nothing may be fed meanwhile.
+    /// Returns whether the next step needs an exclusive section: it removes rows that the graph may look up, so nothing may be
+    /// fed.
     pub(super) fn needs_silence(&self) -> bool {
         matches!(&self.stage, Stage::Removing(removal) if removal.is_in_database())
     }
 
-    /// Takes a turn: nothing, or one short step; it ends early where `go_on` says no.
+    /// Takes a turn: nothing, or one short step; it ends early if `go_on` returns false.
     pub(super) fn turn(&mut self, writer: &mut IndexWriter, go_on: &mut dyn FnMut() -> bool) -> Turn {
         if self.stop.is_asked() {
             return Turn::Rests;
@@ -227,20 +230,20 @@ impl Collector {
         Ok(turn)
     }
 
-    /// Looks who asks, and at the time; returns whether a collection is wanted.
+    /// Checks requests and the time; returns whether a collection is wanted.
     fn look(&mut self) -> bool {
         let rests = matches!(self.stage, Stage::Rests);
         if rests {
             self.is_due = Instant::now() >= self.not_before
                 && self.settings.config.collects_every().is_some_and(|every| {
-                    // A clock that was set back must not put it off for ever.
+                    // A clock that was set back must not delay it for ever.
                     let since = self.last.map(|last| now() - last);
                     since.is_none_or(|since| since < 0 || since.unsigned_abs() >= every.as_secs())
                 });
         }
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
             self.looked = Some(Instant::now());
-            // A folder that cannot be listed is no reason not to publish; who asks takes the lock when the tracker ends.
+            // An unreadable folder must not stop publishing; the requester takes the lock when the tracker ends.
             let asked = requests(&self.settings.layout).unwrap_or_default();
             if rests {
                 self.asked.clear();
@@ -252,7 +255,7 @@ impl Collector {
                     }
                 }
             } else {
-                // Who went away or took it back waits for nothing; who came since gets a collection of its own.
+                // A requester that is gone or withdrew waits for nothing; a later one gets its own collection.
                 for known in &mut self.asked {
                     let now = asked.iter().find(|now| now.name == known.name);
                     known.settings = now.and_then(|now| now.settings.clone());
@@ -262,7 +265,7 @@ impl Collector {
         self.is_due || self.asked.iter().any(|asked| asked.settings.is_some())
     }
 
-    /// Begins to choose what is dropped.
+    /// Starts to choose the versions to drop.
     fn choose(&self) -> Result<Stage, EngineError> {
         let (settings, database) = (self.settings.clone(), self.database.clone());
         let thread = Background::begin("tidemill-choose", Urgency::Awaited, move |_| {
@@ -286,14 +289,14 @@ impl Collector {
         Ok(Some(writer.archive().log_bytes()))
     }
 
-    /// Returns whether all readers have read so much of the log, or it was waited long enough: what those hold who have not read
-    /// of a drop stays.
+    /// Returns whether all readers have read so much of the log, or the wait was long enough: entries held by the remaining
+    /// readers stay.
     fn is_told(&self, bytes: u64, until: Instant) -> Result<bool, EngineError> {
         let is_over = self.report.dropped == 0 || Instant::now() >= until;
         Ok(is_over || leases(&self.settings.layout)?.iter().all(|read| *read >= bytes))
     }
 
-    /// Begins to look for what nothing needs, once the drops are durable: a reader that is not seen now will read of them.
+    /// Starts the survey, once the drops are durable: a reader that appears later will read of them.
     fn survey(&self, graph: Bitmaps) -> Result<Stage, EngineError> {
         let (settings, database) = (self.settings.clone(), self.database.clone());
         let thread = Background::begin("tidemill-survey", Urgency::Awaited, move |unwanted| {
@@ -307,7 +310,7 @@ impl Collector {
         Ok(Stage::Surveying(thread.map_err(|source| EngineError::Thread { source })?))
     }
 
-    /// Notes, tells and answers what the collection came to.
+    /// Records, reports and answers the result of the collection.
     fn report(&mut self, writer: &IndexWriter) -> Result<(), EngineError> {
         let collected = match &self.stage {
             Stage::Removing(removal) => removal.collected,
@@ -332,13 +335,13 @@ impl Collector {
         Ok(())
     }
 
-    /// Ends a collection, however it went.
+    /// Ends a collection, whatever its result.
     fn end(&mut self, outcome: &Answer) {
         for asked in std::mem::take(&mut self.asked) {
             tell(&self.settings.layout, &asked, outcome);
         }
         self.is_due = false;
-        // A thread that works is not wanted any more, and waited for.
+        // A running thread is told to stop, and waited for.
         self.stage = Stage::Rests;
     }
 }
@@ -347,7 +350,7 @@ fn ended<T>(thread: Background<Result<T, EngineError>>) -> Result<T, EngineError
     thread.end().unwrap_or(Err(EngineError::CollectorPanicked))
 }
 
-/// Answers a request; whoever does not get it takes the lock when the tracker ends.
+/// Answers a request; a requester that does not get the answer takes the lock when the tracker ends.
 fn tell(layout: &Layout, asked: &Asked, outcome: &Answer) {
     let told = serde_json::to_vec(outcome).map(|text| answer(layout, asked, &text));
     match told {

@@ -1,7 +1,7 @@
-//! Contents of all sources behind one door.
+//! The contents of all sources behind one interface.
 //!
-//! In: a content id, from the clean stage. Out: its bytes, from whichever source holds them: a content is the same
-//! wherever it lies.
+//! In: a content id, from the clean stage. Out: its bytes, from any source that holds them: a content is the same in every
+//! source.
 //!
 //! **Invariant:** where several sources are tracked, one that does not answer holds up a reader for [`PATIENCE`] once, and is passed
 //! over from then on until it does ([`beside`](super::beside)).
@@ -14,20 +14,20 @@ use dataflows::memo::{Content, Contents, ReadError};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-/// So much of a content is read to see whether it can be: a larger one is readable where its header is.
+/// The most bytes of a content that are read as a check: a larger one counts as readable if its header is.
 const LARGEST: u64 = 64 << 20;
 
 /// How long a source is waited for. An epoch of another source may wait behind this one.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 
-/// What came of a look at a content.
+/// The result of checking a content.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Look {
     /// It can be read.
     Readable,
     /// No source holds it.
     Missing,
-    /// A source holds it, and what it holds is not the content.
+    /// A source has it, and its bytes do not match the id.
     Damaged(String),
 }
 
@@ -70,7 +70,7 @@ impl AllContents {
         }
     }
 
-    /// Reads a content to its end, as far as [`LARGEST`] bytes, and tells what came of it.
+    /// Reads a content to its end, at most [`LARGEST`] bytes, and returns the result.
     pub(super) fn look(&self, content: ContentId) -> Look {
         let mut look = Look::Missing;
         for source in self.sources() {
@@ -97,7 +97,7 @@ impl AllContents {
     }
 }
 
-/// Why a content is missing that no source has, and what to do.
+/// The reason and the advice for a content that no source has.
 const NOT_HELD: &str = "fetch it (a shallow or partial clone lacks it), or wait for the next change of its file";
 /// Why a content is missing that a source may have.
 const UNANSWERED: &str =
@@ -113,7 +113,7 @@ impl Contents for AllContents {
                 Some(Ok(Content::Absent(reason))) => absent = Some(reason),
                 Some(Ok(found)) => return Ok(found),
                 Some(Err(watch::ReadError::Changed(_))) => failure = ReadError::Changed { content },
-                // That is what is said already, of each source.
+                // The final message already says this of each source.
                 Some(Err(watch::ReadError::Missing(_))) => {}
                 Some(Err(error)) => failure = ReadError::Missing { content, reason: chain(&error) },
                 None => failure = ReadError::Missing { content, reason: UNANSWERED.to_owned() },

@@ -1,9 +1,9 @@
-//! Files on disk that are tracked: a directory, or the uncommitted state of a repository's work tree. One view each.
+//! Tracked files on disk: a directory, or the uncommitted state of a repository's work tree. Each has one view.
 //!
-//! In: batches from the watcher. Out: what to feed, and the version that it makes.
+//! In: batches from the watcher. Out: the changes to feed, and the resulting version.
 //!
-//! **Invariant:** a version is named by the git tree hash of its files. The parent of a directory's version is the version
-//! before it, that of a work tree's is the commit HEAD names; a work tree without changes stands at that commit itself.
+//! **Invariant:** a version is named by the git tree hash of its files. The parent of a directory's version is the previous
+//! version, that of a work tree's is HEAD's commit; a work tree without changes points at that commit itself.
 
 use super::EngineError;
 use super::board::now;
@@ -21,35 +21,35 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 
-/// What the view of a directory is called.
+/// The name of a directory's view.
 pub(super) const DIRECTORY_VIEW: &str = ".";
 
-/// Files that are tracked.
+/// Tracked files.
 pub(super) struct DirectoryTracker {
     pub(super) id: SourceId,
     pub(super) name: String,
     pub(super) files: Files,
     pub(super) view: ViewId,
-    /// What the view stands at: a tree, or a commit.
+    /// The target of the view: a tree, or a commit.
     pub(super) at: Option<CommitId>,
-    /// The watcher, while it is not followed by a task of its own.
+    /// The watcher, until a separate task takes it.
     pub(super) watcher: Option<Watcher>,
-    /// Whether a loss that would be held back is taken over at the first look.
+    /// Whether the first look accepts a loss that would be held back.
     pub(super) accepts: bool,
-    /// What cannot be read at present, why, and since when.
+    /// Unreadable paths, with reason and first time.
     pub(super) unreadable: BTreeMap<DocumentPath, (String, i64)>,
 }
 
-/// A state that was found, on its way to the graph.
+/// A found state, before it is fed.
 pub(super) struct Found {
     pub(super) state: DirectoryState,
-    /// When the look began.
+    /// The start of the look.
     pub(super) begun: Instant,
-    /// Lets the task that looks go on once the state is taken.
+    /// Lets the looking task continue once the state is taken.
     pub(super) _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Which files are tracked.
+/// The tracked files.
 pub(super) enum Files {
     /// Those below a folder.
     Directory(Box<DirectorySource>),
@@ -69,22 +69,22 @@ pub(super) struct DirectoryState {
     pub(super) changes: Vec<FileChange>,
     pub(super) tree: CommitId,
     pub(super) unreadable: Vec<(DocumentPath, String)>,
-    /// The commit that a work tree lies on.
+    /// The commit under a work tree.
     pub(super) head: Option<Commit>,
     /// Whether the files are exactly those of that commit.
     pub(super) is_clean: bool,
-    /// Whether all of the files were looked at.
+    /// Whether this was a full look.
     pub(super) is_reconciled: bool,
-    /// What the next look, or the next start, must know of this one.
+    /// State for the next look, or the next start.
     pub(super) looks: Looks,
-    /// A loss that was held back, and is taken over with these changes.
+    /// A loss that was held back, and is accepted with these changes.
     pub(super) taken_over: Option<String>,
-    /// When all is looked at again, if nothing moves before.
+    /// The time of the next full look, if nothing changes before.
     pub(super) next: Instant,
 }
 
 impl Watcher {
-    /// Starts from the files that are known already.
+    /// Starts from the known files.
     pub(super) fn start(
         files: &Files,
         known: BTreeMap<DocumentPath, FileState>,
@@ -105,7 +105,7 @@ impl Watcher {
         })
     }
 
-    /// Returns what reads the files' contents.
+    /// Returns a reader for the files' contents.
     pub(super) fn contents(&self, files: &Files) -> Arc<dyn Contents> {
         match (self, files) {
             (Self::Worktree(watcher), _) => Arc::new(watcher.contents()),
@@ -114,7 +114,7 @@ impl Watcher {
         }
     }
 
-    /// Returns what is watched, in the word that `status` has for it.
+    /// Returns the name of the watched thing in `status`.
     pub(super) const fn what(&self) -> &'static str {
         match self {
             Self::Directory(_) => "files",
@@ -130,7 +130,7 @@ impl Watcher {
         }
     }
 
-    /// Looks, and names the state that it finds.
+    /// Looks, and names the found state.
     pub(super) fn look(&mut self) -> Result<DirectoryState, EngineError> {
         Ok(match self {
             Self::Directory(watcher) => {
@@ -164,7 +164,7 @@ impl Watcher {
         })
     }
 
-    /// Returns how long it is until everything is looked at again, if nothing moves before.
+    /// Returns the time until the next full look, if nothing changes before.
     pub(super) fn next_look(&self) -> Duration {
         let next = match self {
             Self::Directory(watcher) => watcher.next_look(),
@@ -191,7 +191,7 @@ impl Watcher {
 }
 
 impl DirectoryState {
-    /// Returns the commit that names the state, its parent, and its time; `at` is where the view stood before.
+    /// Returns the commit that names the state, its parent, and its time; `at` is the view's old target.
     pub(super) fn commit(&self, at: Option<CommitId>) -> (CommitId, Option<CommitId>, i64) {
         let now = jiff::Timestamp::now().as_second();
         match self.head {
@@ -203,12 +203,12 @@ impl DirectoryState {
 }
 
 impl DirectoryTracker {
-    /// Returns the head of the graph that stands for the files.
+    /// Returns the head of the graph for the files.
     pub(super) const fn graph_view(&self) -> View {
         View(self.view.get())
     }
 
-    /// Takes over what a look could not read; returns lines of what is new, or over.
+    /// Takes the unreadable paths of a look; returns log lines for new ones and for those that are over.
     pub(super) fn note_unreadable(&mut self, unreadable: Vec<(DocumentPath, String)>) -> Option<String> {
         let mut known = std::mem::take(&mut self.unreadable);
         let was_troubled = !known.is_empty();

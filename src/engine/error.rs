@@ -1,4 +1,4 @@
-//! What stops a tracker.
+//! Reasons why a tracker stops.
 
 use crate::index::apply::ApplyError;
 use crate::index::copy::CopyError;
@@ -15,26 +15,26 @@ use dataflows::run::MillError;
 use snapshots::{ArchiveError, CommitId};
 use std::path::PathBuf;
 
-/// Why tracking cannot start or go on; whatever was published stays.
+/// Reason why tracking cannot start or continue; published versions stay.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// A stop was asked for, and what was under way could not end in the time that is left to it then.
+    /// A stop was requested, and the work in progress could not finish in the remaining time.
     #[error("stopped before all was published; what was published stays, and the next start goes on from there")]
     Interrupted,
-    /// No worker process can be had.
+    /// No worker process can start.
     #[error(transparent)]
     Workers(#[from] WorkerError),
-    /// The store refused.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The version log refused.
+    /// The version log failed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The lexical index refused.
+    /// The lexical index failed.
     #[error(transparent)]
     Lexical(#[from] LexicalError),
-    /// The vector index refused.
+    /// The vector index failed.
     #[error(transparent)]
     Vector(#[from] VectorError),
     /// A batch could not be published.
@@ -43,21 +43,21 @@ pub enum EngineError {
     /// The graph stopped.
     #[error(transparent)]
     Mill(#[from] MillError),
-    /// A repository refused.
+    /// A repository failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// A directory refused.
+    /// A directory failed.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// A work tree refused.
+    /// A work tree failed.
     #[error(transparent)]
     Worktree(#[from] WorktreeError),
-    /// The rules of the configuration are no rules.
+    /// The rules of the configuration cannot be parsed.
     #[error("cannot read the rules {}", path.display())]
     Rules {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         source: RuleError,
     },
     /// A file that the configuration names cannot be read.
@@ -65,10 +65,10 @@ pub enum EngineError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Nothing to do.
+    /// No source is configured.
     #[error("there is no source to track; name a repository (`tidemill track PATH`), or list sources in tidemill.toml")]
     NoSource,
     /// Two sources have one name.
@@ -80,12 +80,12 @@ pub enum EngineError {
     SameName {
         /// The name.
         source_name: String,
-        /// Where one is.
+        /// The path of one.
         one: PathBuf,
-        /// Where the other is.
+        /// The path of the other.
         other: PathBuf,
     },
-    /// The store knows a source of this name that is something else.
+    /// The store has a source of this name and another kind.
     #[error(
         "cannot track {} as {source_name}: the store knows {source_name} as a {known}, {}; give this source another name with --name",
         here.display(),
@@ -94,14 +94,14 @@ pub enum EngineError {
     OtherKind {
         /// The name.
         source_name: String,
-        /// What it is in the store.
+        /// Its kind in the store.
         known: &'static str,
-        /// Where that is.
+        /// Its location in the store.
         there: PathBuf,
-        /// What was to be tracked.
+        /// The path to track.
         here: PathBuf,
     },
-    /// The store knows another source of this name.
+    /// The store has another source of this name.
     #[error(
         "cannot track {} as {source_name}: the store knows {source_name} at {}, which is another source; give this one another name with --name, or track it into another --data folder",
         here.display(),
@@ -110,9 +110,9 @@ pub enum EngineError {
     NameTaken {
         /// The name.
         source_name: String,
-        /// What was to be tracked.
+        /// The path to track.
         here: PathBuf,
-        /// Where the source is that the store knows.
+        /// The location of the stored source.
         there: PathBuf,
     },
     /// The store knows another source of the name that a copy has.
@@ -126,7 +126,7 @@ pub enum EngineError {
         /// Where the source is that the store knows; nothing of one that was imported.
         there: PathBuf,
     },
-    /// The source that the store knows is not where it was.
+    /// The stored source is not at its old location.
     #[error(
         "cannot track {} as {source_name}: the store knows {source_name} at {}, where it is not any more; if it was moved, say so once with: {command}; if not, give this one another name with --name",
         here.display(),
@@ -135,14 +135,14 @@ pub enum EngineError {
     Moved {
         /// The name.
         source_name: String,
-        /// What was to be tracked.
+        /// The path to track.
         here: PathBuf,
-        /// Where the source was.
+        /// The old location.
         there: PathBuf,
-        /// What says that it was moved.
+        /// The command that declares the move.
         command: String,
     },
-    /// Another repository stands where the one was that the store knows.
+    /// Another repository is at the location of the stored one.
     #[error(
         "cannot track {} as {source_name}: it is another repository than the one that the store knows by that name and place, and holds none of its commits; give it another name with --name, or let it take that one's place with: {command}",
         here.display()
@@ -150,17 +150,17 @@ pub enum EngineError {
     OtherRepository {
         /// The name.
         source_name: String,
-        /// The place.
+        /// The location.
         here: PathBuf,
-        /// What lets it take the other's place.
+        /// The command that lets it replace the old one.
         command: String,
     },
-    /// No source was where it is said to have been.
+    /// No source had the stated old location.
     #[error("the store knows no source at {}, the place behind --moved-from; it knows those at: {known}", from.display())]
     NotThere {
-        /// The place.
+        /// The location.
         from: PathBuf,
-        /// Where sources are.
+        /// The locations of sources.
         known: String,
     },
     /// A trace cannot be read.
@@ -175,7 +175,7 @@ pub enum EngineError {
     /// A copy of a snapshot cannot be imported.
     #[error(transparent)]
     Copy(#[from] CopyError),
-    /// The store has a snapshot of the commit that is not the one to import.
+    /// The store has another snapshot of the imported commit.
     #[error(
         "the store has another snapshot of commit {commit} of {source_name}, made under other rules; import into a new folder, or under another --name"
     )]
@@ -185,37 +185,37 @@ pub enum EngineError {
         /// The commit.
         commit: CommitId,
     },
-    /// The tracker that was asked to collect keeps other snapshots.
+    /// The tracker that was asked to collect has other retention settings.
     #[error(
         "cannot collect: {holder} tracks into the store with other settings of retention; stop it (nothing is lost) and start it again with these, then collect"
     )]
     OtherSettings {
-        /// Who it is.
+        /// Its name.
         holder: String,
     },
-    /// The tracker that was asked to collect could not.
+    /// The tracker that was asked to collect failed.
     #[error("{holder} tracks into the store and could not collect: {reason}")]
     NotCollected {
-        /// Who it is.
+        /// Its name.
         holder: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A thread of the collector ended badly.
+    /// A thread of the collector failed.
     #[error("a thread that looked for what can be collected panicked")]
     CollectorPanicked,
-    /// A repository whose tags are to be asked for is gone.
+    /// A repository whose tags are needed is missing.
     #[error("the repository of {source_name} is gone; set `tags = false` in its retention, or bring it back")]
     RepositoryGone {
         /// The source.
         source_name: String,
     },
-    /// A pattern of the retention is none.
+    /// A pattern of the retention settings is invalid.
     #[error("cannot read the pattern `{pattern}` of [retention.views]")]
     RetentionPattern {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The error.
         source: globset::Error,
     },
     /// The repository has no commit yet.
@@ -232,10 +232,10 @@ pub enum EngineError {
         /// The source.
         source_name: String,
     },
-    /// The revision to begin with is not in the history of the view.
+    /// The start revision is not in the history of the view.
     #[error("{revision} is no first-parent commit of {view}; `git log --first-parent {view}` lists those that are")]
     NotOnLine {
-        /// What was asked for.
+        /// The requested revision.
         revision: String,
         /// The view.
         view: String,
@@ -243,7 +243,7 @@ pub enum EngineError {
     /// Every source failed.
     #[error("{what}")]
     LeftOut {
-        /// What is wrong with the first of them.
+        /// The problem of the first of them.
         what: String,
     },
     /// A source does not answer.
@@ -251,7 +251,7 @@ pub enum EngineError {
     Unanswered {
         /// The source's path.
         path: String,
-        /// How long it was waited for.
+        /// The waiting time.
         seconds: u64,
     },
     /// The publishing thread is gone.
@@ -260,19 +260,19 @@ pub enum EngineError {
     /// The process may open too few files.
     #[error("cannot open the files that a writer needs")]
     Files {
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The operating system gave no thread.
     #[error("cannot start a thread")]
     Thread {
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
 impl EngineError {
-    /// Returns whether the settings give a source a name that the store has for another.
+    /// Returns whether the settings give a source a name that the store uses for another one.
     pub(super) const fn is_of_name(&self) -> bool {
         matches!(
             self,
@@ -284,7 +284,7 @@ impl EngineError {
         )
     }
 
-    /// Returns whether it is the trouble of one source, and no reason to stop tracking the others.
+    /// Returns whether it concerns one source only, so that tracking continues with the rest.
     pub(super) const fn is_of_source(&self) -> bool {
         self.is_of_name()
             || matches!(
@@ -300,7 +300,7 @@ impl EngineError {
             )
     }
 
-    /// Returns whether it is the trouble of one commit, and no reason to pass over the others of its repository.
+    /// Returns whether it concerns one commit only, so that the rest of its repository is still tracked.
     pub(super) const fn is_of_commit(&self) -> bool {
         matches!(
             self,

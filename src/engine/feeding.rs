@@ -1,6 +1,6 @@
-//! From the steps of sources to epochs of the graph.
+//! Feeds the steps of sources to the graph as epochs.
 //!
-//! In: what the plan of a repository, a look at a directory or a trace says is next. Out: changes, fed to the graph as one epoch or in
+//! In: the next step of a repository's plan, a look at a directory, or a trace. Out: changes, fed to the graph as one epoch or in
 //! slices, each announced to the publisher first.
 //!
 //! ```text
@@ -9,10 +9,10 @@
 //!  slot ─ job: act, act ──────┘
 //! ```
 //!
-//! **Invariant:** one thread feeds; the steps of one source are fed in their order, slices of a step without another step of its source
-//! in between; what changed in a step is found when it is taken. Where several sources are tracked, what is under way takes about a
-//! second, so that a commit of one waits no longer for the load of another. Cards are forgotten only where nothing is under way that
-//! may need them.
+//! **Invariant:** one thread feeds. The steps of one source are fed in order; no other step of a source comes between the slices
+//! of a step. The changes of a step are computed when it is taken. If several sources are tracked, about one second of work is in
+//! progress, so that a commit of one source does not wait longer for another's load. Cards are dropped only if no work in
+//! progress may need them.
 
 use super::EngineError;
 use super::job::Cut;
@@ -25,26 +25,26 @@ use crate::index::apply::{Purpose, Target};
 use dataflows::data::{Epoch, FileChange, View};
 use std::time::{Duration, Instant};
 
-/// How often the wish to stop is looked for while an epoch is not due yet.
+/// Interval for checking a stop request while an epoch is not due yet.
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What came of a turn.
+/// The result of a turn.
 pub(super) enum Progress {
-    /// No source has anything to do.
+    /// No source has work.
     Nothing,
     /// No source has anything to do but to wait for an answer of its file system.
     Awaited,
     /// One piece of work was done.
     Taken,
-    /// A source failed, and was left for later.
+    /// A source failed and is tried again later.
     Failed(EngineError),
 }
 
 impl Tracker {
-    /// Gives the next source that has something to do its turn: it plans, takes an act, or feeds one slice.
+    /// Gives the next source with work its turn: it plans, takes an act, or feeds one slice.
     ///
     /// # Errors
-    /// Where the store cannot be written.
+    /// If the store cannot be written.
     pub(super) fn advance(&mut self) -> Result<Progress, EngineError> {
         let is_awaited = self.note_hanging();
         let number = self.slots.len();
@@ -57,7 +57,7 @@ impl Tracker {
             Some(true) => self.feed_next(index),
             Some(false) => self.act(index),
         };
-        // A recorder writes steps down whole, so none may come in between.
+        // A recorder writes whole steps, so none may come in between.
         let is_cut = self.slots[index].job.as_ref().is_some_and(|job| job.cut.is_some());
         self.turn = if self.recorder.is_some() && is_cut { index } else { index + 1 };
         let is_in_fault = match worked {
@@ -74,7 +74,7 @@ impl Tracker {
         }
         Ok(match is_in_fault {
             Some(error) => {
-                // What is left of its job rests on what failed; no step of it is half fed.
+                // The rest of its job depends on what failed; no step of it is partly fed.
                 self.slots[index].job = None;
                 self.slots[index].fails_with(&error, self.follows);
                 Progress::Failed(error)
@@ -83,10 +83,10 @@ impl Tracker {
         })
     }
 
-    /// Begins to feed a step; `times` are when the work on it began, and when it was known what it changes.
+    /// Starts to feed a step; `times` are when its work began, and when its changes were known.
     ///
     /// # Errors
-    /// Where the store cannot be read.
+    /// If the store cannot be read.
     pub(super) fn cut(
         &mut self,
         graph_view: View,
@@ -106,18 +106,18 @@ impl Tracker {
         *files = (*files + came).saturating_sub(went);
         let number = changes.len() + standing.len();
         let is_small = number <= self.most((graph_view, matches!(target.purpose, Purpose::Restore { .. })));
-        // A step that is cut at all has its manifests apart; how large its slices are is decided when they are fed.
+        // A step that is cut has its manifests separate; the sizes of its slices are decided when they are fed.
         let most = if is_small { number.max(1) } else { self.max_slice.min(number.saturating_sub(1)).max(1) };
         let (parts, last) = slices(changes, standing, most);
         Ok(Cut::new(target, parts, last, step))
     }
 
-    /// Returns how many changes of a head make a slice at present.
+    /// Returns the current number of changes per slice of a head.
     fn most(&self, head: Head) -> usize {
         if self.is_shared() { self.publisher.fair_slice(head, self.max_slice) } else { self.max_slice }
     }
 
-    /// Feeds the next slice of the step that a source has in hand.
+    /// Feeds the next slice of a source's current step.
     fn feed_next(&mut self, index: usize) -> Result<(), EngineError> {
         let is_shared = self.is_shared();
         let Some(head) = self.slots[index].job.as_ref().and_then(|job| job.cut.as_ref()).map(Cut::head) else {
@@ -143,7 +143,7 @@ impl Tracker {
         self.slots.iter().any(|slot| slot.name != self.slots[0].name)
     }
 
-    /// Feeds what is left of a trace, each epoch when it is due.
+    /// Feeds the rest of a trace, each epoch when it is due.
     pub(super) fn take_trace(&mut self, index: usize) -> Result<(), EngineError> {
         loop {
             let begun = Instant::now();
@@ -163,13 +163,13 @@ impl Tracker {
             self.feed(graph_view, purpose, record.changes, due.unwrap_or(begun), diff)?;
             let Source::Trace(trace) = &mut self.slots[index].source else { return Ok(()) };
             if trace.took() {
-                // The first load is published before anything follows, so that both can be measured apart.
+                // The first load is published before the next epoch, so that both can be measured separately.
                 self.publisher.settle()?;
             }
         }
     }
 
-    /// Feeds a step: as one epoch of the graph, or in slices of which the last one has its purpose.
+    /// Feeds a step: as one epoch of the graph, or in slices of which the last has the step's purpose.
     pub(super) fn feed(
         &mut self,
         graph_view: View,
@@ -198,12 +198,12 @@ impl Tracker {
         is_shared: bool,
     ) -> Result<(), EngineError> {
         self.publisher.make_room(changes.len(), is_shared.then_some(head))?;
-        // Only this thread feeds the graph, so nothing comes under way meanwhile.
+        // Only this thread feeds the graph, so no work starts meanwhile.
         if self.publisher.is_idle() {
             self.memo.forget_cards();
             self.since_turn = 0;
         } else if self.since_turn >= self.max_changes {
-            // More was fed since the last turn than can be under way: whatever was fed before it is published.
+            // More was fed since the last turn than can be in progress: everything fed before that is published.
             self.memo.turn_cards();
             self.since_turn = 0;
         }

@@ -1,11 +1,11 @@
-//! Fetching on an interval: one thread a source, which fetches, tells how it went, and waits.
+//! Fetches on an interval: one thread per source, which fetches, reports the result, and waits.
 //!
-//! In: a repository and an interval. Out: a word to the tracker after each fetch that succeeded.
+//! In: a repository and an interval. Out: a message to the tracker after each successful fetch.
 //!
-//! **Invariant:** a failure is reported and tried again, later each time, and never stops tracking: what is here already
-//! is tracked all the same.
+//! **Invariant:** a failure is reported and tried again, later each time, and never stops tracking of the objects that are
+//! already here.
 //!
-//! It is a thread and no task: a connection that hangs must not hold up the end of the process.
+//! It is a thread and no task: a hanging connection must not delay the end of the process.
 
 use super::EngineError;
 use super::board::{Board, now};
@@ -15,11 +15,11 @@ use crate::store::FetchState;
 use crate::watch::git::GitSource;
 use std::time::{Duration, Instant};
 
-/// Shortest interval; below it a fetch would meet the one before.
+/// Shortest interval; below it fetches would overlap.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// Longest wait after failures, unless the interval itself is longer.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
-/// How often the wish to stop is looked for while waiting.
+/// Interval for checking a stop request while waiting.
 const TICK: Duration = Duration::from_millis(50);
 
 /// One source that is fetched.
@@ -31,17 +31,17 @@ pub(super) struct Fetching {
     pub(super) stop: Stop,
 }
 
-/// How fetching went so far.
+/// The state of fetching.
 #[derive(Default)]
 pub(super) struct Tries {
-    /// Failures in a row.
+    /// Consecutive failures.
     failures: u32,
-    /// The failure that was logged and still holds.
+    /// The logged failure that still holds.
     said: Option<String>,
 }
 
 impl Fetching {
-    /// Fetches once; returns whether it succeeded. The same failure is said once.
+    /// Fetches once; returns whether it succeeded. A repeated failure is logged once.
     pub(super) fn once(&self, Tries { failures, said }: &mut Tries) -> bool {
         let fetched = self.source.fetch(|| self.stop.is_asked());
         *failures = if fetched.is_ok() { 0 } else { failures.saturating_add(1) };
@@ -69,7 +69,7 @@ impl Fetching {
         succeeded
     }
 
-    /// Fetches again and again on a thread of its own, until a stop is asked for or nobody listens.
+    /// Fetches repeatedly on a separate thread, until a stop is requested or the receiver is gone.
     pub(super) fn start(self, fetched: impl Fn() -> bool + Send + 'static) -> Result<(), EngineError> {
         let work = move || {
             let mut tries = Tries::default();
@@ -91,7 +91,7 @@ impl Fetching {
     }
 }
 
-/// Returns how long to wait: the interval, twice as long after each failure.
+/// Returns the wait: the interval, doubled after each failure.
 pub(super) fn wait(every: Duration, failures: u32) -> Duration {
     let every = every.max(SHORTEST);
     every.saturating_mul(1 << failures.min(16)).min(every.max(LONGEST))

@@ -1,6 +1,6 @@
-//! Following: one task a source waits for movements, and the tracker takes them in turns.
+//! Follows sources: one task per source waits for movements, and the tracker takes them in turns.
 //!
-//! In: file events and intervals. Out: work for the slots of the tracker.
+//! In: file events and intervals. Out: work for the tracker's slots.
 //!
 //! ```text
 //!  task a source: event, interval ─► look (directories) ─► movement ─┐
@@ -8,8 +8,8 @@
 //!  thread a remote: fetch ───────────────────────────────────────────┘
 //! ```
 //!
-//! **Invariant:** a movement only says that something is to be looked at; several that wait are one. The tracker itself
-//! is never run from two places at once. Between two slices it takes what has moved meanwhile.
+//! **Invariant:** a movement only says that a look is needed; several waiting ones are merged. The tracker itself never runs
+//! twice at once. Between two slices it takes the new movements.
 //!
 //! Directories are looked at, refs probed and missing sources opened off the feeding thread; where there are several sources, what a
 //! plan reads, trees and contents are read there too ([`beside`](super::beside)). So a call that hangs holds up its own source only.
@@ -28,24 +28,24 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinSet, block_in_place};
 
-/// How often the wish to stop is looked for while nothing moves.
+/// Interval for checking a stop request while nothing moves.
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How often documents that could not be read are looked at again.
+/// Interval for trying unreadable documents again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How often it is noted what is wrong with the sources.
+/// Interval for noting the problems of sources.
 const NOTE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// States of one directory that wait to be taken at the most.
+/// Most states of one directory that wait to be taken.
 const MAX_FOUND: usize = 4;
 
-/// Something moved in the source of this slot.
+/// A movement in the source of this slot.
 enum Movement {
     Refs(usize, EventState, Woken),
     Fetched(usize),
     Directory(usize, Found),
-    /// A directory could not be looked at: why, and when that is tried again.
+    /// A look at a directory failed: the reason, and the time of the next try.
     Unseen(usize, String, Duration),
 }
 
@@ -54,7 +54,7 @@ pub(super) async fn follow(tracker: &mut Tracker) -> Result<(), EngineError> {
     let (movements, mut moved) = mpsc::channel(64);
     let mut tasks = JoinSet::new();
     let board = tracker.board.clone();
-    // What moved between the last look and the first watch.
+    // Movements between the last look and the start of the watch.
     tracker.slots.iter_mut().for_each(|slot| slot.is_wanted = true);
     block_in_place(|| tracker.report());
     let (mut retried, mut noted, mut retries_now) = (Instant::now(), Instant::now(), true);
@@ -73,7 +73,7 @@ pub(super) async fn follow(tracker: &mut Tracker) -> Result<(), EngineError> {
         if board.is_due() {
             block_in_place(|| tracker.report());
         }
-        // A slice takes a while, and what moved meanwhile comes next.
+        // A slice takes a while, and new movements come next.
         let progress = block_in_place(|| tracker.advance())?;
         if !matches!(progress, Progress::Nothing | Progress::Awaited) {
             continue;
@@ -97,7 +97,7 @@ pub(super) async fn follow(tracker: &mut Tracker) -> Result<(), EngineError> {
     })
 }
 
-/// Notes a movement in its slot; returns whether documents that could not be read are to be looked at again.
+/// Notes a movement in its slot; returns whether unreadable documents are to be tried again.
 fn take(tracker: &mut Tracker, movement: Movement) -> bool {
     let follows = tracker.follows;
     let is_fetched = matches!(movement, Movement::Fetched(_));
@@ -112,7 +112,7 @@ fn take(tracker: &mut Tracker, movement: Movement) -> bool {
                 trouble.hurry();
             }
         }
-        // The refs that a fetch moved are seen by themselves; objects that were missing are not.
+        // The ref watcher sees the refs that a fetch moved; it does not see new objects.
         Movement::Fetched(index) => {
             tracker.slots[index].is_wanted = true;
             if let Source::Git(git, _) = &mut tracker.slots[index].source {
@@ -126,7 +126,7 @@ fn take(tracker: &mut Tracker, movement: Movement) -> bool {
     is_fetched
 }
 
-/// Starts to wait for the movements of a source, once it is there and the graph knows what the store holds of it.
+/// Starts to wait for the movements of a source, once the source exists and the graph has its stored state.
 fn watch(
     tracker: &mut Tracker,
     index: usize,
@@ -139,7 +139,7 @@ fn watch(
     let movements = movements.clone();
     match &mut tracker.slots[index].source {
         Source::Git(git, poll) => {
-            // A repository that cannot be watched is one that the next look fails at.
+            // If a repository cannot be watched, the next look fails and reports it.
             let Ok(watcher) = RefWatcher::start(&git.source, *poll) else { return Ok(()) };
             tasks.spawn(follow_refs(index, git.source.clone(), watcher, movements.clone()));
             if let Some(fetching) = tracker.fetching(&tracker.slots[index]) {
@@ -150,7 +150,7 @@ fn watch(
             let Some(watcher) = directory.watcher.take() else { return Ok(()) };
             tasks.spawn(follow_files(index, directory.name.clone(), watcher, tracker.board.clone(), movements));
         }
-        // A trace has ended when it was looked at once.
+        // A trace ends after one look.
         Source::Trace(_) => {}
         Source::Missing(_) => return Ok(()),
     }
@@ -161,7 +161,7 @@ fn watch(
 async fn follow_refs(index: usize, source: GitSource, mut watcher: RefWatcher, movements: mpsc::Sender<Movement>) {
     loop {
         let woken = watcher.changed().await;
-        // Where the file system hangs, it does so here and not on the thread that feeds the graph. What it says is asked again there.
+        // A hanging file system hangs here and not on the feeding thread, which repeats the check.
         let _ = block_in_place(|| source.check());
         if movements.send(Movement::Refs(index, watcher.state(), woken)).await.is_err() {
             return;

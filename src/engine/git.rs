@@ -1,17 +1,17 @@
-//! A tracked git repository: from where its refs are to the steps that bring the index there.
+//! A tracked git repository: plans the steps that bring the index to its refs.
 //!
-//! In: the refs as they stand, and which commits have snapshots. Out: steps.
+//! In: the current refs, and which commits have snapshots. Out: steps.
 //!
-//! **Invariant:** planning decides by commits and never by what an event said; planning twice without a change in between
-//! gives no step. A known view gets every first-parent commit that its last one does not reach, oldest first; a view first
-//! seen gets its head, and what `--backfill` asks for.
+//! **Invariant:** planning decides by commits and never by an event. Planning twice without a change in between gives no step. A
+//! known view gets every first-parent commit that its last one does not reach, oldest first; a new view gets its head, and the
+//! commits that `--backfill` asks for.
 //!
-//! A head or a commit that cannot be read or indexed is left out, and the others go on: a commit in the middle of a line is passed
-//! over, and the one behind it is compared with the last that was taken. A tree that is too large is tried again when its ref moves;
-//! what is missing or cannot be read, later and later as well, since a fetch may bring it.
+//! A head or a commit that cannot be read or indexed is left out, and the rest is tracked: a commit in the middle of a line is
+//! skipped, and the next one is compared with the last that was taken. A tree that is too large is tried again when its ref
+//! moves. A missing or unreadable object is also tried again at growing intervals, because a fetch may bring it.
 //!
-//! Only branches stay in the graph. A tag, and a past commit that was asked for later, passes through on a head of its
-//! own, which leaves the graph at the end of the plan.
+//! Only branches stay in the graph. A tag, and a past commit on request, passes through on a separate head, which leaves the
+//! graph at the end of the plan.
 
 use super::EngineError;
 use super::beside::{Awaited, Beside};
@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A git repository that is tracked.
+/// A tracked git repository.
 #[derive(Clone)]
 pub(super) struct GitTracker {
     pub(super) id: SourceId,
@@ -38,40 +38,40 @@ pub(super) struct GitTracker {
     pub(super) beside: Arc<Beside>,
     patterns: Vec<RefPattern>,
     backfill: Option<Backfill>,
-    /// Commits that have a snapshot under today's rules, or are on their way to one.
+    /// Commits with a snapshot under today's rules, or with one in progress.
     snapshots: HashSet<CommitId>,
-    /// Commits whose snapshot was dropped, and that backfill passes over.
+    /// Commits whose snapshot was dropped, which backfill skips.
     let_go: HashSet<CommitId>,
     views: BTreeMap<String, GitView>,
     /// The head on which past commits and tags pass through the graph.
     passing: View,
-    /// Where that head stands.
+    /// The current commit of that head.
     passing_at: Option<CommitId>,
     /// How often to fetch before looking.
     pub(super) fetch: Option<Duration>,
     /// Whether the name of the work tree's view is taken.
     has_worktree: bool,
-    /// How file events arrive, as far as the watcher has told.
+    /// How file events arrive, as reported by the watcher.
     pub(super) events: EventState,
-    /// Matched tags that are no commits, when the heads were last listed.
+    /// Matched tags that are no commits, at the last listing of the heads.
     pub(super) skipped_tags: usize,
     /// Heads and commits that are left out.
     pub(super) omitted: Omitted,
 }
 
-/// One view of the repository, known to the store or new.
+/// One view of the repository, stored or new.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GitView {
     pub(super) id: ViewId,
-    /// Where the view stands.
+    /// The view's commit.
     pub(super) at: Option<CommitId>,
     /// Whether the graph holds it.
     pub(super) in_graph: bool,
 }
 
-/// Gives out numbers for views that are seen for the first time.
+/// Assigns numbers to new views.
 pub(super) trait ViewNumbers {
-    /// Returns the number of a view, a new one where it has none.
+    /// Returns the number of a view, a new one if it has none.
     fn view(&mut self, source: SourceId, name: &str) -> Result<ViewId, EngineError>;
 }
 
@@ -106,14 +106,14 @@ impl GitTracker {
         }
     }
 
-    /// Leaves a commit out that cannot be indexed.
+    /// Leaves out a commit that cannot be indexed.
     pub(super) fn refuse(&mut self, step: &Step, error: &EngineError) {
         let Step::Move { to, view, .. } = step else { return };
         let view = view.and_then(|view| name_of(&self.views, view));
         self.omitted.refuse(to.id, view, error);
     }
 
-    /// Returns where a head of the graph stands, if it stands anywhere.
+    /// Returns the commit of a head of the graph, if it has one.
     pub(super) fn stands(&self, graph_view: View) -> Option<CommitId> {
         if graph_view == self.passing {
             return self.passing_at;
@@ -122,28 +122,28 @@ impl GitTracker {
         view.and_then(|view| view.at)
     }
 
-    /// Returns whether a commit has its snapshot, or is on its way to one.
+    /// Returns whether a commit has its snapshot, or one is in progress.
     pub(super) fn has(&self, commit: CommitId) -> bool {
         self.snapshots.contains(&commit)
     }
 
-    /// Tells the tracker of a commit that has a snapshot.
+    /// Adds a commit that has a snapshot.
     pub(super) fn knows(&mut self, commit: CommitId) {
         self.snapshots.insert(commit);
     }
 
-    /// Tells the tracker of a commit whose snapshot was dropped: backfill does not make it again.
+    /// Adds a commit whose snapshot was dropped: backfill does not make it again.
     pub(super) fn let_go(&mut self, commit: CommitId) {
         self.let_go.insert(commit);
     }
 
-    /// Tells the tracker of a commit whose snapshot was dropped just now.
+    /// Notes a commit whose snapshot was dropped just now.
     pub(super) fn dropped(&mut self, commit: CommitId) {
         self.snapshots.remove(&commit);
         self.let_go(commit);
     }
 
-    /// Tells the tracker of a view that the store has.
+    /// Adds a view of the store.
     pub(super) fn knows_view(&mut self, name: String, view: GitView) {
         if !(self.has_worktree && name == WORKTREE_VIEW) {
             self.views.insert(name, view);
@@ -155,7 +155,7 @@ impl GitTracker {
         self.views.get(name)
     }
 
-    /// Notes that the graph holds a view again; what was missing of its version is looked at again with it.
+    /// Notes that the graph holds a view again; missing parts of its version are tried again with it.
     pub(super) fn restored(&mut self, name: &str) {
         if let Some(view) = self.views.get_mut(name) {
             view.in_graph = true;
@@ -192,12 +192,12 @@ impl GitTracker {
         self.beside.clone().begin(move || drop(self.plan(&mut Nowhere)))
     }
 
-    /// Plans everything that leads from what was taken so far to where the refs stand.
+    /// Plans all steps from the current state to the refs.
     pub(super) fn plan(&mut self, numbers: &mut dyn ViewNumbers) -> Result<Vec<Step>, EngineError> {
         let gone = self.gone()?;
         self.omitted.begin_plan();
         let heads = match self.heads() {
-            // What is gone must go before anybody is told that nothing is left.
+            // Missing refs must be removed before an error says that nothing is left.
             Err(EngineError::NoRefs { .. } | EngineError::Unborn { .. }) if !gone.is_empty() => Vec::new(),
             heads => heads?,
         };
@@ -234,7 +234,7 @@ impl GitTracker {
         Ok(plan.steps)
     }
 
-    /// Notes that a step was fed: only what was taken counts, so a plan that breaks off is taken up where it ended.
+    /// Notes that a step was fed. Only taken steps count, so an interrupted plan is continued.
     pub(super) fn took(&mut self, step: &Step) {
         match *step {
             Step::Move { graph_view, to, view } => {
@@ -266,7 +266,7 @@ impl GitTracker {
         }
     }
 
-    /// Notes that a whole plan was taken: what `--backfill` asked for is there, from now on the refs alone decide.
+    /// Notes that a whole plan was taken: the backfill is done, and from now on the refs alone decide.
     pub(super) fn caught_up(&mut self) {
         if !self.omitted.has_heads() {
             self.backfill = None;
@@ -274,8 +274,8 @@ impl GitTracker {
         }
     }
 
-    /// Returns the view under which a branch was known before a tag of its name came or went, which renames the view:
-    /// the branch goes on from where that one stood, so that none of its commits is passed over.
+    /// Returns the earlier name of a branch's view. A tag with the branch's name, added or removed, renames the view. The branch
+    /// continues from the old view's commit, so that none of its commits is skipped.
     fn earlier_name(&self, head: &Head, heads: &[Head]) -> Option<&GitView> {
         let short = head.reference.strip_prefix("refs/heads/")?;
         let full = format!("heads/{short}");
@@ -286,10 +286,10 @@ impl GitTracker {
     fn plan_branch(&mut self, head: &Head, view: GitView, plan: &mut Plan) -> Result<(), EngineError> {
         let mut commits = match view.at {
             Some(at) if at == head.commit.id && view.in_graph => Vec::new(),
-            // A view under a new name: it stands where it should, but neither the log nor the graph knows it by that name.
+            // A view under a new name: its commit is right, but neither the log nor the graph knows it by that name.
             Some(at) if at == head.commit.id => vec![head.commit],
             Some(at) => match self.source.new_commits(at, head.commit.id) {
-                // A reset to a commit that the view has passed: nothing is new, the head still moves.
+                // A reset to an earlier commit of the view: nothing is new, but the head moves.
                 Ok(commits) if commits.is_empty() => vec![head.commit],
                 Ok(commits) => commits,
                 Err(error) => {
@@ -313,7 +313,7 @@ impl GitTracker {
         Ok(())
     }
 
-    /// Returns whether a commit has its snapshot, or will have it when the plan so far is taken.
+    /// Returns whether a commit has its snapshot, or will have it when the plan so far is done.
     fn has_snapshot(&self, commit: CommitId, plan: &Plan) -> bool {
         self.snapshots.contains(&commit) || plan.commits.contains(&commit)
     }
@@ -342,14 +342,14 @@ impl GitTracker {
         Ok(())
     }
 
-    /// Lets a commit pass through the graph.
+    /// Passes a commit through the graph.
     fn pass(&self, commit: Commit, view: Option<ViewId>, plan: &mut Plan) {
         plan.passing_at = Some(commit.id);
         plan.steps.push(Step::Move { graph_view: self.passing, to: commit, view });
         plan.commits.insert(commit.id);
     }
 
-    /// Returns the commits of a head that are to have snapshots, oldest first, the head itself last.
+    /// Returns the commits of a head that need snapshots, oldest first, the head itself last.
     fn backfilled(&self, head: &Head) -> Result<Vec<Commit>, EngineError> {
         let from = head.commit.id;
         let commits = match &self.backfill {
@@ -363,9 +363,9 @@ impl GitTracker {
         Ok(commits)
     }
 
-    /// Returns the views whose ref is no more, or no longer leads to a commit.
+    /// Returns the views whose ref is deleted, or no longer leads to a commit.
     ///
-    /// A ref that cannot be read at present is there: what was indexed of it stays.
+    /// An unreadable ref still exists: its indexed state stays.
     fn gone(&self) -> Result<Vec<GitView>, EngineError> {
         let known: Vec<&str> = self.views.keys().map(String::as_str).collect();
         let standing = self.source.standing(&known)?;
@@ -376,7 +376,7 @@ impl GitTracker {
 /// Returns the commits of a head from a revision on, oldest first, the head itself last.
 ///
 /// # Errors
-/// Where the revision is unknown, or no first-parent ancestor of the head.
+/// If the revision is unknown, or no first-parent ancestor of the head.
 pub(super) fn from_revision(source: &GitSource, head: &Head, revision: &str) -> Result<Vec<Commit>, EngineError> {
     let start = source.resolve(revision)?;
     let from = head.commit.id;
@@ -411,7 +411,7 @@ fn name_of(views: &BTreeMap<String, GitView>, view: ViewId) -> Option<&str> {
     views.iter().find(|(_, known)| known.id == view).map(|(name, _)| name.as_str())
 }
 
-/// A plan in the making.
+/// A plan under construction.
 struct Plan {
     steps: Vec<Step>,
     passing_at: Option<CommitId>,

@@ -1,23 +1,25 @@
-//! Which source a configured one is: the one that the store knows by that name, a new one, or neither.
+//! Identifies a configured source: the stored one of that name, a new one, or neither.
 //!
-//! In: what was opened, and what the store knows. Out: the source's number, or a refusal that names both places and the way out.
+//! In: the opened source, and the store's sources. Out: the source's number, or a refusal that names both locations and the way
+//! out.
 //!
-//! **Invariant:** no source takes another's place without being told to. A name stands for one kind and one place; for a git
-//! repository also for one history, known by its root commits and by the commits that its views stand at.
+//! **Invariant:** no source silently replaces another. A name stands for one kind and one location; for a git repository also for
+//! one history, identified by its root commits and by the commits of its views.
 //!
-//! | the store knows the name … | and | then |
+//! | the store has the name … | and | then |
 //! |---|---|---|
 //! | not | | a new source |
 //! | as another kind | | refused |
-//! | at this place | git: the repository holds one of its commits, or cannot say | this source |
-//! | at this place | git: the repository holds none of its commits | refused: another repository |
-//! | elsewhere | git: both share one git folder (a linked work tree) | this source, at its new place |
-//! | elsewhere | it is there | refused: two sources |
-//! | elsewhere | it is gone | refused, with the command that says it was moved |
+//! | at this location | git: the repository holds one of its commits, or cannot say | this source |
+//! | at this location | git: the repository holds none of its commits | refused: another repository |
+//! | elsewhere | git: both share one git folder (a linked work tree) | this source, at its new location |
+//! | elsewhere | it exists there | refused: two sources |
+//! | elsewhere | it is missing there | refused, with the command that declares a move |
 //!
-//! A source that an earlier build registered, and that is gone from its place, is taken for the one that claims its name (git: if
-//! the repository holds one of its commits): such builds knew names only. `moved_from` names the old place and overrules the table but for the kind. A clone that is shallow has no roots to compare
-//! and often not the old commits: its place decides. A directory is its place: a link that leads elsewhere is new content.
+//! A source of an earlier build that is missing from its location is taken for the one that claims its name (git: if the
+//! repository holds one of its commits), because such builds knew names only. `moved_from` names the old location and overrules
+//! the table except for the kind. A shallow clone has no roots to compare and often lacks the old commits, so its location
+//! decides. A directory is its location: a link that leads elsewhere is new content.
 
 use super::EngineError;
 use super::place::{is_same_place, name_of, place_of};
@@ -29,14 +31,14 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A source that was opened, and that wants its number.
+/// An opened source that needs its number.
 pub(super) struct Claim<'a> {
     pub(super) record: SourceRecord,
-    /// Whether the name was given, and does not follow from the path.
+    /// Whether the user gave the name, so that it does not follow from the path.
     pub(super) is_named: bool,
-    /// Where it was before.
+    /// Its old location.
     pub(super) moved_from: Option<&'a Path>,
-    /// The repository and the refs that are tracked of it, if it is one.
+    /// The repository and its tracked refs, if it is one.
     pub(super) git: Option<(&'a GitSource, &'a [RefPattern])>,
 }
 
@@ -45,7 +47,7 @@ impl Claim<'_> {
         place(&self.record)
     }
 
-    /// Returns the command that says that the source was moved.
+    /// Returns the command that declares that the source was moved.
     fn command(&self, from: &Path) -> String {
         let kind = if self.record.kind == SourceKind::Directory { "dir:" } else { "" };
         let name = if self.is_named { format!(" --name {}", quoted(&self.record.name)) } else { String::new() };
@@ -54,7 +56,7 @@ impl Claim<'_> {
     }
 }
 
-/// Returns a word as a shell takes it.
+/// Returns a word quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-:+,@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -69,7 +71,7 @@ fn place(record: &SourceRecord) -> PathBuf {
 }
 
 impl Registry {
-    /// Returns the number of a source, giving it one if it is new.
+    /// Returns the number of a source, and assigns one to a new source.
     pub(super) fn claim(&mut self, claim: &Claim<'_>, archive: &Archive) -> Result<SourceId, EngineError> {
         let known = match claim.moved_from.map(|from| self.moved(claim, from)).transpose()?.flatten() {
             Some(id) => {
@@ -126,7 +128,7 @@ impl Registry {
         if is_one { Ok(()) } else { Err(taken()) }
     }
 
-    /// Returns the source that was at a place before.
+    /// Returns the source that had a location before.
     fn moved(&self, claim: &Claim<'_>, from: &Path) -> Result<Option<SourceId>, EngineError> {
         let from = place_of(from);
         let mut there: Vec<&(SourceId, SourceRecord)> =
@@ -137,7 +139,7 @@ impl Registry {
         match there.as_slice() {
             [(id, known)] if known.kind == claim.record.kind => Ok(Some(*id)),
             [(_, known)] => Err(other_kind(claim, known)),
-            // It was said before, and holds since.
+            // This was declared before, and still holds.
             [] if self
                 .named(&claim.record.name)
                 .is_some_and(|(_, known)| is_same_place(&place(known), &claim.place())) =>
@@ -152,14 +154,14 @@ impl Registry {
         }
     }
 
-    /// Returns the source that the store knows by the name, if this may be it.
+    /// Returns the stored source of the name, if this may be it.
     fn known(&self, claim: &Claim<'_>, archive: &Archive) -> Result<Option<SourceId>, EngineError> {
         let here = claim.place();
         let Some((id, known)) = self.named(&claim.record.name) else { return self.under_former_name(claim, &here) };
         if known.kind != claim.record.kind {
             return Err(other_kind(claim, known));
         }
-        // What was imported has no place yet; a trace is known by its epochs.
+        // An imported source has no location yet; a trace is identified by its epochs.
         if known.location.is_empty() || known.kind == SourceKind::Trace {
             return Ok(Some(*id));
         }
@@ -199,7 +201,7 @@ impl Registry {
         }
     }
 
-    /// Returns the source that an earlier build named after what a link leads to.
+    /// Returns the source that an earlier build named after the target of a link.
     fn under_former_name(&self, claim: &Claim<'_>, here: &Path) -> Result<Option<SourceId>, EngineError> {
         let Some(real) = here.canonicalize().ok().filter(|real| real != here && !claim.is_named) else {
             return Ok(None);
@@ -215,7 +217,7 @@ impl Registry {
         Ok(Some(*id))
     }
 
-    /// Tells whether a repository holds a commit of a source's history; nothing where it cannot tell.
+    /// Tells whether a repository holds a commit of a source's history; nothing if it cannot tell.
     fn is_known_history(&self, id: SourceId, git: &GitSource, archive: &Archive) -> Result<Option<bool>, EngineError> {
         let heads = self.views_of(id).filter_map(|(view, _)| archive.version(archive.view(view)?));
         let versions = archive.versions().iter().rev().filter(|version| version.source == id).take(MAX_ASKED);
@@ -232,13 +234,13 @@ impl Registry {
     }
 }
 
-/// Most versions of a source whose commits are looked for.
+/// Most versions of a source whose commits are looked up.
 const MAX_ASKED: usize = 64;
-/// Most heads whose roots are looked for, and most commits that are read for it, once for each source.
+/// Most heads whose roots are searched, and most commits that are read for it, once for each source.
 const MAX_HEADS: usize = 4;
 const MAX_COMMITS: usize = 50_000;
 
-/// Returns the commits at which the first-parent lines of the tracked heads begin.
+/// Returns the first commits of the tracked heads' first-parent lines.
 fn roots_of(git: &GitSource, patterns: &[RefPattern]) -> SourceRoots {
     let heads = git.heads(patterns).unwrap_or_default().heads;
     if heads.is_empty() {

@@ -1,13 +1,13 @@
-//! Import, the second half: a checked copy of a snapshot becomes a version of a store.
+//! Import, the second half: a verified copy of a snapshot becomes a version of a store.
 //!
-//! In: a folder that was exported. Out: the version, published as any other: one group of the log.
+//! In: an exported folder. Out: the version, published as usual: one group of the log.
 //!
 //! **Invariant:** the copy is proven before the store is touched, and the version is visible with its last write, the
 //! log's. A copy joins the source of its name only where that may be the same one, as `track` decides it
 //! ([`identity`](super::identity)). A source's own row is written just before; a source without a version is shown nowhere.
 //!
-//! A view that stood at the commit where it was exported is made, if the store does not know it: tracking goes on from
-//! there. One that is known is left where it is.
+//! A view that pointed at the commit at the export is created, if the store does not have it: tracking continues from there. An
+//! existing view does not move.
 
 use super::EngineError;
 use super::git::ViewNumbers;
@@ -23,23 +23,23 @@ use dataflows::work::Work;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The head that a copy passes through; no graph runs, so it meets no other.
+/// The head for a copy; no graph runs, so it cannot collide with another.
 const PASSING: View = View(u32::MAX - 1);
 
-/// What an import came to.
+/// The result of an import.
 #[derive(Clone, Debug)]
 pub enum Imported {
     /// The snapshot was published, and the views that were made for it.
     Published(Box<Published>),
-    /// The store has this very snapshot already.
+    /// The store has exactly this snapshot already.
     Known,
 }
 
-/// Publishes the copy in `folder` into a store, making it if need be; under another source name, where one is given. Returns
-/// what came of it, and what the copy says of itself.
+/// Publishes the copy in `folder` into a store, which it creates if needed; under another source name, if one is given. Returns
+/// the result, and the copy's manifest.
 ///
 /// # Errors
-/// Where the copy is damaged or of another model, the store has another snapshot of the commit, or cannot be written.
+/// If the copy is damaged or of another model, the store has another snapshot of the commit, or cannot be written.
 pub fn import(layout: &Layout, folder: &Path, name: Option<&str>) -> Result<(Imported, Manifest), EngineError> {
     let (begun, seen) = (Instant::now(), jiff::Timestamp::now().as_millisecond());
     let model = embedders::configured();

@@ -1,4 +1,4 @@
-//! The work that one source has waiting, in pieces that are fed one at a time.
+//! The waiting work of one source, in pieces that are fed one at a time.
 //!
 //! In: acts: versions to restore, steps of a plan, states of a directory. Out: slices of changes.
 //!
@@ -23,28 +23,28 @@ use snapshots::{VersionId, ViewId};
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// Something that a source wants done.
+/// One piece of work of a source.
 pub(super) enum Act {
-    /// The graph is told again what a version holds.
+    /// The graph gets the content of a version again.
     Restore(ViewId, VersionId),
     /// A step of a repository's plan.
     Step(Step),
-    /// All of a directory is looked at.
+    /// A full look at a directory.
     Look,
-    /// A directory was looked at.
+    /// The result of a look at a directory.
     Found(Box<Found>),
 }
 
-/// What a source has to do.
+/// The work of a source.
 pub(super) struct Job {
     pub(super) acts: VecDeque<Act>,
     /// The step whose changes are being looked for.
     pub(super) looking: Option<(Step, Awaited<Result<Diff, GitError>>)>,
     /// The step that is being fed.
     pub(super) cut: Option<Cut>,
-    /// When the next act began.
+    /// The start of the next act.
     pub(super) begun: Instant,
-    /// Held until all steps are fed: a snapshot that a plan rests on is not dropped meanwhile.
+    /// Held until all steps are fed: a snapshot that the plan relies on is not dropped meanwhile.
     pub(super) _planned: Option<Planned>,
 }
 
@@ -58,25 +58,25 @@ impl Job {
 pub(super) struct Cut {
     target: Target,
     parts: VecDeque<Vec<FileChange>>,
-    /// Whether the parts may be cut further: manifests are in parts of their own.
+    /// Whether the parts may be cut further: manifests have separate parts.
     can_be_cut: bool,
-    /// The step of a plan that is taken with the last slice.
+    /// The plan's step, which is taken with the last slice.
     pub(super) step: Option<Step>,
 }
 
 impl Cut {
-    /// Cuts the changes of a step: parts that [`slices`](super::slices::slices) made, and the last.
+    /// Cuts the changes of a step: parts from [`slices`](super::slices::slices), and the last.
     pub(super) fn new(target: Target, parts: Vec<Vec<FileChange>>, last: Vec<FileChange>, step: Option<Step>) -> Self {
         let can_be_cut = !parts.is_empty();
         Self { target, parts: parts.into_iter().chain([last]).collect(), can_be_cut, step }
     }
 
-    /// Returns the head of the graph that the step moves, and whether it only tells the graph again what a version holds.
+    /// Returns the head of the graph that the step moves, and whether it only restores a version in the graph.
     pub(super) fn head(&self) -> Head {
         (self.target.graph_view, matches!(self.target.purpose, Purpose::Restore { .. }))
     }
 
-    /// Returns the next slice of at most so many changes, and what it stands for; `true` behind the last one.
+    /// Returns the next slice of at most so many changes, with its purpose; `true` for the last one.
     pub(super) fn next(&mut self, most: usize) -> (Target, Vec<FileChange>, bool) {
         let mut slice = self.parts.pop_front().unwrap_or_default();
         let is_large = slice.len() > most.max(1);

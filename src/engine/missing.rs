@@ -1,9 +1,8 @@
-//! Sources that were not found: they are looked for again, and taken up where they are there.
+//! Missing sources: they are searched again, and taken up once they exist.
 //!
 //! In: slots without their source. Out: the same slots with it, registered, and new ones for their work trees.
 //!
-//! **Invariant:** a source that is found late is registered as one that was there from the start; what the store knows of it is restored
-//! before it is looked at.
+//! **Invariant:** a source that is found late is registered like any other; its stored state is restored before the first look.
 
 use super::EngineError;
 use super::open::{Opened, Opening, fingerprint, open_beside};
@@ -13,7 +12,7 @@ use super::trouble::Trouble;
 use snapshots::Archive;
 
 impl Tracker {
-    /// Looks for sources that are missing, where that is due; returns whether one was found.
+    /// Searches for missing sources, if that is due; returns whether one was found.
     pub(super) fn find_missing(&mut self) -> Result<bool, EngineError> {
         let mut is_found = false;
         for index in 0..self.slots.len() {
@@ -34,7 +33,7 @@ impl Tracker {
         Ok(is_found)
     }
 
-    /// Takes up a source that was missing; returns whether it is there.
+    /// Takes up a source that was missing; returns whether it exists.
     pub(super) fn take_up(&mut self, index: usize, opened: Result<Opened, EngineError>) -> Result<bool, EngineError> {
         let registered = opened.and_then(|opened| {
             let archive = Archive::open_reader(&self.layout.versions())?;
@@ -62,7 +61,7 @@ impl Tracker {
     }
 }
 
-/// Returns why the first source that failed did.
+/// Returns the error of the first failed source.
 pub(super) fn first_failure(openings: &mut [Opening]) -> EngineError {
     let failure = |opening: &mut Opening| match &mut opening.opened {
         Ok(opened) => opened.doubt.take(),

@@ -1,6 +1,6 @@
 //! The tracker: it keeps a store in step with its sources.
 //!
-//! In: sources and their movements. Out: published versions, one an epoch, in order.
+//! In: sources and their movements. Out: published versions, one per epoch, in order.
 //!
 //! ```text
 //!   refs, file events ──► plan (steps) ──► diff ──► graph (dataflows) ──► publisher ──► published
@@ -10,9 +10,9 @@
 //!   Opened ──restore──► Idle ──something moved──► Feeding ──all published──► Idle ──stop──► Closed
 //! ```
 //!
-//! **Invariant:** the store is the only state that lasts. A tracker that is killed at any point and started again goes on
-//! from the last published version: it feeds the graph what that version holds, checks the outcome against the version's
-//! bitmaps, and plans from there.
+//! **Invariant:** the store is the only lasting state. A tracker that is killed at any point and started again continues from the
+//! last published version: it feeds that version's content to the graph, compares the result with the version's bitmaps, and
+//! plans from there.
 
 mod acting;
 mod asking;

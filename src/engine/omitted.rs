@@ -1,7 +1,7 @@
-//! What a repository has that is left out while the rest of it is tracked: refs, heads and commits.
+//! The parts of a repository that are left out while the rest is tracked: refs, heads and commits.
 //!
-//! In: what could not be read or indexed, and what could be again. Out: what is passed over for now, lines for the log, and what
-//! `status` shows.
+//! In: parts that could not be read or indexed, and those that work again. Out: the parts to skip for now, log lines, and data
+//! for `status`.
 //!
 //! | state of a commit | event | then |
 //! |---|---|---|
@@ -24,10 +24,10 @@ use std::collections::{BTreeMap, HashSet};
 /// Whose the commits are that `--backfill` asked for.
 const PAST: &str = "the past";
 
-/// Commits that are remembered; beyond it all are found anew.
+/// Most remembered commits; beyond that number all are found again.
 const MAX_REFUSED: usize = 10_000;
 
-/// What is left out of one repository.
+/// The omitted parts of one repository.
 #[derive(Clone, Default)]
 pub(super) struct Omitted {
     /// Matched refs that cannot be read.
@@ -77,12 +77,12 @@ impl Omitted {
         std::mem::take(&mut self.news)
     }
 
-    /// Takes over which refs cannot be read now, and why.
+    /// Sets the currently unreadable refs, with reasons.
     pub(super) fn note_refs(&mut self, broken: Vec<(String, String)>) {
         note(&mut self.news, &mut self.refs, broken);
     }
 
-    /// Takes over the commits of which heads cannot be listed now, and why.
+    /// Sets the heads whose commits cannot be listed now, with reasons.
     pub(super) fn note_heads(&mut self, unplanned: Vec<(String, String)>) {
         note(&mut self.news, &mut self.heads, unplanned);
     }
@@ -146,13 +146,13 @@ impl Omitted {
         self.moved_on(PAST);
     }
 
-    /// Looks again at commits that were missing something or could not be read: something was fetched.
+    /// Makes commits that lacked an object or could not be read due again: a fetch brought something.
     pub(super) fn hurry(&mut self) {
         self.commits.values_mut().for_each(|left_out| left_out.trouble.hurry());
     }
 }
 
-/// Takes over what is left out now, by name.
+/// Sets the current omissions, by name.
 fn note(news: &mut Vec<String>, known: &mut BTreeMap<String, LeftOut>, now: Vec<(String, String)>) {
     let mut before = std::mem::take(known);
     for (name, what) in now {

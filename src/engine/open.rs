@@ -1,11 +1,12 @@
-//! Opening: from what the configuration says to sources that know what the store knows of them.
+//! Opens the configured sources and adds their stored state.
 //!
-//! In: configured sources and an open archive. Out: tracked sources, and what the graph must be told first.
+//! In: configured sources and an open archive. Out: tracked sources, and the versions that the graph must get first.
 //!
-//! **Invariant:** nothing is written before one source was found, and the refs that are wanted in it, so a mistyped path or pattern
-//! leaves no empty store behind. A source that was not found beside others is missed, looked for again, and keeps its views.
+//! **Invariant:** nothing is written before at least one source and its wanted refs were found, so a mistyped path or pattern
+//! leaves no empty store behind. A source that was not found beside other ones is missing: it is searched again, and keeps its
+//! views.
 //!
-//! Each source is opened on a thread of its own, with a time limit: a network file system that hangs makes its source a missing one.
+//! Each source is opened on a separate thread, with a time limit: a hanging network file system makes its source a missing one.
 
 use super::EngineError;
 use super::contents::AllContents;
@@ -30,22 +31,22 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How often a source is looked at where no event comes, unless the configuration says otherwise.
+/// Poll interval of a source without events, unless the configuration sets one.
 const POLL: Duration = Duration::from_secs(2);
-/// How long a start waits for a source to be opened.
+/// How long a start waits for a source to open.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Returns the name of everything but the model that can change what a version holds. The analyzer is not part of it: it
-/// is the same for all versions of a store, and the lexical index names it.
+/// Returns the fingerprint of everything except the model that can change the content of a version. The analyzer is not part of
+/// it: it is the same for all versions of a store, and the lexical index names it.
 #[must_use]
 pub fn fingerprint(rules: &Rules) -> Fingerprint {
     Fingerprint::from_words(Hasher::new("version").part(&rules.fingerprint().to_bytes()).finish())
 }
 
-/// Returns the rules of a file in front of the built-in ones, or these alone.
+/// Returns the rules of a file followed by the built-in ones, or these alone.
 ///
 /// # Errors
-/// Where the file cannot be read or is none.
+/// If the file cannot be read or parsed.
 pub fn load_rules(path: Option<&Path>) -> Result<Rules, EngineError> {
     let Some(path) = path else { return Ok(Rules::built_in()) };
     let text = std::fs::read_to_string(path).map_err(|source| EngineError::Read { path: path.to_owned(), source })?;
@@ -57,12 +58,12 @@ pub(super) struct Opening {
     pub(super) config: SourceConfig,
     pub(super) name: String,
     pub(super) opened: Result<Opened, EngineError>,
-    /// What is still looking for it.
+    /// The thread that is still searching for it.
     pub(super) late: Option<Receiver<Result<Opened, EngineError>>>,
 }
 
 impl Opening {
-    /// Returns the source's row in the catalogue, as far as it can be told without the source.
+    /// Returns the source's row in the catalogue, as far as it is known without the source.
     pub(super) fn record(&self) -> SourceRecord {
         match &self.opened {
             Ok(opened) => opened.record(),
@@ -70,12 +71,12 @@ impl Opening {
         }
     }
 
-    /// Returns the place that the path names, as it was given.
+    /// Returns the location of the path, as given.
     pub(super) fn place(&self) -> PathBuf {
         source_place(&self.config)
     }
 
-    /// Returns why the source cannot be tracked yet, if that is so.
+    /// Returns the reason why the source cannot be tracked yet, if there is one.
     pub(super) fn failure(&self) -> Option<&EngineError> {
         match &self.opened {
             Ok(opened) => opened.doubt.as_ref(),
@@ -88,7 +89,7 @@ fn kind_of(config: &SourceConfig) -> SourceKind {
     if config.path.starts_with("dir:") { SourceKind::Directory } else { SourceKind::Git }
 }
 
-/// Opens every source at once, and waits a while for those that do not answer.
+/// Opens every source at once, and waits a while for slow ones.
 pub(super) fn open_all(configs: &[SourceConfig], layout: &Layout) -> Vec<Opening> {
     let begun: Vec<_> = configs.iter().map(|config| (config, open_beside(config, layout))).collect();
     let due = Instant::now() + PATIENCE;
@@ -106,12 +107,12 @@ pub(super) fn open_all(configs: &[SourceConfig], layout: &Layout) -> Vec<Opening
     begun.into_iter().map(opening).collect()
 }
 
-/// Opens a source on a thread of its own.
+/// Opens a source on a separate thread.
 pub(super) fn open_beside(config: &SourceConfig, layout: &Layout) -> Receiver<Result<Opened, EngineError>> {
     let (sender, receiver) = channel();
     let (owned, store, told) = (config.clone(), layout.clone(), sender.clone());
     let work = move || {
-        // Fails only where the tracker has ended.
+        // This fails only if the tracker has ended.
         let _ = told.send(Opened::open(&owned, &store));
     };
     if let Err(source) = std::thread::Builder::new().name("tidemill-open".to_owned()).spawn(work) {
@@ -120,7 +121,7 @@ pub(super) fn open_beside(config: &SourceConfig, layout: &Layout) -> Receiver<Re
     receiver
 }
 
-/// A source that was found where the configuration says.
+/// A source that was found at its configured path.
 pub(super) struct Opened {
     pub(super) name: String,
     is_named: bool,
@@ -128,7 +129,7 @@ pub(super) struct Opened {
     poll: Duration,
     place: PathBuf,
     kind: OpenedKind,
-    /// Why nothing of it can be tracked yet, asked where the store is new.
+    /// The reason why nothing of it can be tracked yet, needed if the store is new.
     pub(super) doubt: Option<EngineError>,
     accepts: bool,
 }
@@ -142,10 +143,10 @@ struct OpenedGit {
     source: GitSource,
     patterns: Vec<RefPattern>,
     backfill: Option<Backfill>,
-    /// Whether snapshots that were dropped are asked for again.
+    /// Whether dropped snapshots are requested again.
     asks_again: bool,
     fetch: Option<Duration>,
-    /// The store's folder, which may lie in the work tree, if that is to be tracked.
+    /// The store's folder, which may be inside the work tree, if that is tracked.
     worktree: Option<PathBuf>,
 }
 
@@ -175,7 +176,7 @@ impl Opened {
         };
         let (name, place) = (source_name(config), source_place(config));
         let doubt = match &kind {
-            // A store may know views that are gone by now, and a fetch may bring the first commit.
+            // A store may have views that are gone by now, and a fetch may bring the first commit.
             OpenedKind::Git(git) if git.fetch.is_none() && layout.check().is_err() => git.lacks(&name).err(),
             _ => None,
         };
@@ -193,7 +194,7 @@ impl Opened {
         source_record(&self.name, kind, &self.place)
     }
 
-    /// Gives the source its number and tells it what the store knows of it; a work tree is a source of its own here.
+    /// Assigns the source's number and adds its stored state; a work tree is a separate source here.
     pub(super) fn register(
         self,
         registry: &mut Registry,
@@ -257,7 +258,7 @@ impl Opened {
 }
 
 impl OpenedGit {
-    /// Fails where no ref is there that is wanted, or the past that is asked for is none of theirs.
+    /// Fails if no wanted ref exists, or the requested past belongs to none of them.
     fn lacks(&self, name: &str) -> Result<(), EngineError> {
         let heads = heads_of(&self.source, &self.patterns, name)?.heads;
         match &self.backfill {
@@ -271,7 +272,7 @@ impl OpenedGit {
 
 pub(super) type Restore = (View, Purpose, Vec<FileChange>);
 
-/// Returns what tells the graph what a version holds, or some of it again.
+/// Returns the purpose that feeds a version's content to the graph, or some of it again.
 pub(super) fn restore(
     archive: &Archive,
     version: VersionId,

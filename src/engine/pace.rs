@@ -1,37 +1,37 @@
-//! How long what is under way takes, so that one source does not fill the graph for long where others share it.
+//! Measures the speed of heads, so that one source does not fill the graph for long if several share it.
 //!
-//! In: what was fed, and when it was published. Out: how many changes of a head are worked on in about half a second.
+//! In: fed epochs, with their publishing times. Out: how many changes of a head take about half a second.
 //!
-//! | what is known of a head | its next slice |
+//! | known of a head | its next slice |
 //! |---|---|
 //! | nothing | a few files: they may be hostile |
-//! | the time of its last slices | as many as take half a second at that pace, at most four times as many as before |
+//! | the time of its last slices | as many as take half a second at that speed, at most four times as many as before |
 //!
-//! **Invariant:** this decides how a step is cut and never what comes of it: versions, digests and receipts do not depend on the cuts
-//! ([0016](../../docs/decisions/0016-slices.md)). A head that slows down is believed at once, one that speeds up by halves.
+//! **Invariant:** this decides how a step is cut and never its result: versions, digests and receipts do not depend on the cuts
+//! ([0016](../../docs/decisions/0016-slices.md)). A slower measurement counts at once, a faster one by half.
 
 use dataflows::data::View;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// A head of the graph, and whether it only restores what the store holds, which is much faster than what is new.
+/// A head of the graph, and whether it only restores stored content, which is much faster than new content.
 pub(super) type Head = (View, bool);
 
-/// How long one slice should take.
+/// Target time of one slice.
 const SLICE: Duration = Duration::from_millis(400);
-/// How long all that is under way should take.
+/// Target time of all work in progress.
 const OPEN: Duration = Duration::from_millis(1_000);
 /// Changes in the first slice of a head.
 const FIRST: usize = 16;
 /// How many times larger than the last one a slice may be.
 const GROWTH: usize = 4;
-/// Seconds that a change is taken for to need while nothing is known.
+/// Assumed seconds per change without measurements.
 const GUESS: f64 = 0.02;
-/// Heads that are remembered; tags and past commits pass on one.
+/// Most remembered heads; tags and past commits share one.
 const MAX_HEADS: usize = 4_096;
 
-/// An epoch that is under way.
+/// An epoch in progress.
 #[derive(Clone, Copy)]
 pub(super) struct Open {
     pub(super) head: Head,
@@ -41,13 +41,13 @@ pub(super) struct Open {
 
 #[derive(Clone, Copy)]
 struct Pace {
-    /// Seconds a change.
+    /// Seconds per change.
     seconds: f64,
     /// Changes of the last slice.
     slice: usize,
 }
 
-/// The paces of all heads, and what is under way.
+/// The speeds of all heads, and the work in progress.
 #[derive(Default)]
 pub(super) struct Paces {
     heads: FxHashMap<Head, Pace>,
@@ -67,7 +67,7 @@ impl Paces {
         let number = number.min(self.open.len());
         let published: Vec<Open> = self.open.drain(..number).collect();
         let changes: usize = published.iter().map(|open| open.changes).sum();
-        // The first of them was worked on once what was before it was done.
+        // Work on the first of them began once everything before it was done.
         let begun = published.first().map(|open| self.last.map_or(open.at, |last| last.max(open.at)));
         self.last = Some(now);
         let (Some(begun), true) = (begun, changes > 0) else { return };
@@ -76,7 +76,7 @@ impl Paces {
             self.heads.clear();
         }
         for open in published {
-            // A commit of a few files says more of what a publish costs than of a file.
+            // For a commit of a few files the time is mostly that of a publish.
             if open.changes < FIRST && seconds < GUESS * 10.0 && !self.heads.contains_key(&open.head) {
                 continue;
             }
@@ -86,15 +86,15 @@ impl Paces {
         }
     }
 
-    /// Returns how many changes of a head are worked on in about half a second.
+    /// Returns how many changes of a head take about half a second.
     pub(super) fn slice(&self, head: Head) -> usize {
         let Some(pace) = self.heads.get(&head) else { return FIRST };
         let fitting = SLICE.as_secs_f64() / pace.seconds.max(1e-9);
-        // A number that is too large for a slice is cut by the growth.
+        // The growth limits a number that is too large for a slice.
         (fitting as usize).clamp(1, pace.slice.max(FIRST).saturating_mul(GROWTH))
     }
 
-    /// Returns whether what is under way, with so many changes more, takes too long.
+    /// Returns whether the work in progress, with so many more changes, takes too long.
     pub(super) fn is_too_much(&self, head: Head, changes: usize) -> bool {
         let seconds =
             |head: Head, changes: usize| self.heads.get(&head).map_or(GUESS, |pace| pace.seconds) * changes as f64;
@@ -109,7 +109,7 @@ mod tests {
 
     const HEAD: Head = (View(1), false);
 
-    /// Publishes a slice that took so many milliseconds, as far as can be told.
+    /// Publishes a slice that took so many milliseconds.
     fn publish(paces: &mut Paces, changes: usize, milliseconds: u64) {
         let at = Instant::now() - Duration::from_millis(milliseconds);
         paces.last = None;

@@ -1,16 +1,16 @@
-//! Where a source is and what it is called, from the path that was given.
+//! The location and the name of a source, from the given path.
 //!
-//! In: a configured path. Out: its place and its name. **Invariant:** both follow from the path as it was given: a link keeps
-//! its own name and is followed anew whenever the source is opened, so neither depends on what it leads to. `.`, a slash at
-//! the end and `repo/.git` for `repo` make no difference; `..` goes where the system goes.
+//! In: a configured path. Out: its location and its name. **Invariant:** both follow from the path as given: a link keeps its own
+//! name and is followed again whenever the source is opened, so neither depends on its target. `.`, a trailing slash and
+//! `repo/.git` for `repo` make no difference; `..` is resolved as by the system.
 
 use crate::config::SourceConfig;
 use std::path::{Component, Path, PathBuf};
 
-/// Returns the place that a path names, without following the links in it.
+/// Returns the location of a path, without following links in it.
 pub(super) fn place_of(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // Behind a link `..` leads elsewhere than the text says, so what stands in front of it is resolved.
+    // After a link `..` leads elsewhere than the text says, so the part before it is resolved.
     let parts: Vec<Component<'_>> = absolute.components().collect();
     let behind = parts.iter().rposition(|part| *part == Component::ParentDir).map_or(0, |last| last + 1);
     let front: PathBuf = parts[..behind].iter().collect();
@@ -19,7 +19,7 @@ pub(super) fn place_of(path: &Path) -> PathBuf {
     place
 }
 
-/// Returns the place of a configured source.
+/// Returns the location of a configured source.
 pub(super) fn source_place(config: &SourceConfig) -> PathBuf {
     match config.path.strip_prefix("dir:") {
         Some(path) => place_of(Path::new(path)),
@@ -33,12 +33,12 @@ pub(super) fn source_place(config: &SourceConfig) -> PathBuf {
     }
 }
 
-/// Returns what a configured source is called, found or not: its own name, or the last part of its path without `.git`.
+/// Returns the name of a configured source, found or not: its own name, or the last part of its path without `.git`.
 pub(super) fn source_name(config: &SourceConfig) -> String {
     config.name.clone().unwrap_or_else(|| name_of(&source_place(config)))
 }
 
-/// Returns the last part of a path, without `.git` at its end.
+/// Returns the last part of a path, without a trailing `.git`.
 pub(super) fn name_of(place: &Path) -> String {
     let last = place.file_name().map_or_else(|| "source".into(), |name| name.to_string_lossy());
     match last.strip_suffix(".git") {
@@ -47,7 +47,7 @@ pub(super) fn name_of(place: &Path) -> String {
     }
 }
 
-/// Tells whether two paths are one place: by their text, or because they lead to one folder now.
+/// Tells whether two paths are one location: by their text, or because they lead to one folder now.
 pub(super) fn is_same_place(one: &Path, other: &Path) -> bool {
     one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }

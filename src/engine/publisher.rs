@@ -1,14 +1,14 @@
-//! The thread that publishes: it pairs finished epochs with what they stand for, and applies them in batches.
+//! The publishing thread: it pairs finished epochs with their targets, and applies them in batches.
 //!
-//! In: targets in the order in which they were fed, and finished epochs in the same order. Out: published versions, told
-//! to a callback the moment they are durable.
+//! In: targets in the order in which they were fed, and finished epochs in the same order. Out: published versions, passed to a
+//! callback as soon as they are durable.
 //!
-//! **Invariant:** epochs are published in the order in which they were fed. Whatever waits when the thread is free shares
-//! one batch, so the more there is to do, the less each epoch costs. After a failure nothing more is published, and
-//! whoever waits is told.
+//! **Invariant:** epochs are published in the order in which they were fed. All epochs that wait when the thread is free share
+//! one batch, so under load each epoch costs less. After a failure nothing more is published, and waiting callers get the error.
 //!
-//! While nothing is under way the thread takes short steps of upkeep, and of collecting. Of the latter some remove what the graph
-//! may look up: they begin only while nothing is in the graph, and an epoch is announced, and so fed, behind their end.
+//! While no epoch is in progress the thread takes short steps of maintenance and of garbage collection. Some steps of the latter
+//! are exclusive sections, because they remove rows that the graph may look up: they begin only while the graph is empty, and an
+//! epoch is announced, and so fed, after their end.
 
 use super::EngineError;
 use super::collector::{Collector, Turn};
@@ -27,78 +27,76 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long nothing is under way before a collection goes on.
+/// How long no epoch is in progress before a collection continues.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long nothing was published before upkeep begins: what its threads do is felt by a commit that comes meanwhile, and commits come
-/// in bursts.
+/// How long nothing was published before maintenance begins: its threads slow a concurrent commit, and commits come in bursts.
 const CALM: Duration = Duration::from_secs(2);
-/// And for how long it is put off at the most, where commits never stop.
+/// The longest delay of maintenance, if commits never stop.
 const PUT_OFF: Duration = Duration::from_secs(300);
-/// How long a step leaves behind itself at the least, for epochs to begin.
+/// The least pause after a step, for epochs to begin.
 const PAUSE_WHILE_BUSY: Duration = Duration::from_millis(5);
-/// How often it is looked whether a collection is due or asked for, while there is nothing else to do.
+/// Interval for checking whether a collection is due or requested, while idle.
 const LOOK: Duration = Duration::from_millis(200);
-/// How often it is looked whether a thread of upkeep or of a collection has ended.
+/// Interval for checking whether a thread of maintenance or of a collection has ended.
 const PAUSE_WHILE_WAITING: Duration = Duration::from_millis(20);
-/// How long upkeep waits after a failure.
+/// The pause of maintenance after a failure.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
-/// How many epochs share one batch at the most, unless a replay asks for another number.
+/// Most epochs in one batch, unless a replay sets another number.
 pub(super) const MAX_BATCH: usize = 64;
-/// How many epochs may be under way: enough to fill batches, few enough that stopping is quick.
+/// Most epochs in progress: enough to fill batches, few enough to stop quickly (backpressure).
 const MAX_OPEN: usize = 96;
 
 pub(super) use super::pace::Head;
 
-/// What is called for every published version.
+/// Called for every published version.
 pub type OnPublished = Box<dyn FnMut(&Published) + Send>;
 
-/// The publishing thread and what is under way.
+/// The publishing thread and the work in progress.
 pub(super) struct Publisher {
     targets: Option<Sender<(Target, usize)>>,
     open: Arc<Open>,
-    /// How many changes may be under way, unless one epoch alone has more: what they lead to is in memory until it is
-    /// published.
+    /// Most changes in progress, unless one epoch alone has more: their results are in memory until they are published.
     max_changes: usize,
     stop: Stop,
     thread: Option<JoinHandle<()>>,
 }
 
-/// How much may be under way, and until when.
+/// The limits of the work in progress.
 pub(super) struct Room {
-    /// How many epochs share one batch at the most.
+    /// Most epochs in one batch.
     pub(super) max_batch: usize,
-    /// How many changes may be under way.
+    /// Most changes in progress.
     pub(super) max_changes: usize,
-    /// Asked to end the work early.
+    /// The request to end the work early.
     pub(super) stop: Stop,
 }
 
-/// How many epochs are under way, and what stopped the thread.
+/// The number of epochs in progress, and the error that stopped the thread.
 #[derive(Default)]
 struct Open {
     state: Mutex<OpenState>,
     changed: Condvar,
     transient: Mutex<Transient>,
-    /// The documents of each head, as far as epochs are published.
+    /// The documents of each head, as of the last published epoch.
     documents: Mutex<FxHashMap<View, RoaringBitmap>>,
 }
 
 #[derive(Default)]
 struct OpenState {
     epochs: usize,
-    /// Changes of files that were fed with them.
+    /// Changed files that were fed with them.
     changes: usize,
-    /// How long they take, as far as can be told.
+    /// Their expected time.
     paces: Paces,
     failure: Option<ApplyError>,
     ended: bool,
-    /// Whether upkeep may have something to do.
+    /// Whether maintenance may have work.
     is_untidy: bool,
-    /// Whether a step removes what the graph may look up.
+    /// Whether an exclusive section is running: a step removes rows that the graph may look up.
     is_silent: bool,
-    /// Whether somebody waits for the end of that.
+    /// Whether a caller waits for its end.
     is_awaited: bool,
-    /// Whether somebody waits until nothing is left to do.
+    /// Whether a caller waits until maintenance is done.
     is_hurried: bool,
 }
 
@@ -107,7 +105,7 @@ impl Open {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets nobody announce an epoch from now on; returns whether none is under way.
+    /// Starts an exclusive section, in which no epoch can be announced; returns whether it did, because none was in progress.
     fn begin_silence(&self) -> bool {
         let mut state = self.lock();
         state.is_silent = state.epochs == 0;
@@ -121,13 +119,13 @@ impl Open {
         self.changed.notify_all();
     }
 
-    /// Whether nobody wants to publish anything.
+    /// Whether no caller wants to publish.
     fn is_quiet(&self) -> bool {
         let state = self.lock();
         state.epochs == 0 && !state.is_awaited
     }
 
-    /// Waits while too much is under way, until the thread has ended, or until no time is left once `stop` was asked for.
+    /// Waits while too much is in progress, until the thread has ended, or until the time after a request of `stop` is over.
     fn wait(&self, stop: &Stop, too_much: impl Fn(&OpenState) -> bool) -> Result<(), EngineError> {
         let mut state = self.lock();
         while too_much(&state) && !state.ended {
@@ -156,7 +154,7 @@ impl Publisher {
         let Room { max_batch, max_changes, stop } = room;
         let (targets, queue) = channel();
         let open = Arc::new(Open::default());
-        // What an earlier tracker left to do.
+        // Work left by an earlier tracker.
         open.lock().is_untidy = true;
         let shared = open.clone();
         let thread = std::thread::Builder::new()
@@ -179,7 +177,8 @@ impl Publisher {
 
     /// Waits until an epoch of so many changes may be fed.
     ///
-    /// Of several sources none may have more under way than about a second takes: `shares` names the head then.
+    /// If several sources share the graph, none may have more than about one second of work in progress: `shares` names the head
+    /// then.
     pub(super) fn make_room(&self, changes: usize, shares: Option<Head>) -> Result<(), EngineError> {
         self.open.wait(&self.stop, |open| {
             let is_unfair = shares.is_some_and(|head| open.paces.is_too_much(head, changes));
@@ -188,7 +187,7 @@ impl Publisher {
         })
     }
 
-    /// Returns how many changes of a head are worked on in about half a second.
+    /// Returns how many changes of a head take about half a second.
     pub(super) fn fair_slice(&self, head: Head, most: usize) -> usize {
         self.open.lock().paces.slice(head).min(most)
     }
@@ -209,12 +208,12 @@ impl Publisher {
         targets.send((target, changes)).map_err(|_| EngineError::PublisherStopped)
     }
 
-    /// Returns the documents, as far as epochs are published, that are worth another look.
+    /// Returns the documents, as of the last published epoch, that should be tried again.
     pub(super) fn transient(&self) -> Vec<(View, Document)> {
         self.open.transient.lock().unwrap_or_else(PoisonError::into_inner).documents()
     }
 
-    /// Returns the documents of a head, as far as epochs are published.
+    /// Returns the documents of a head, as of the last published epoch.
     pub(super) fn documents_of(&self, head: View) -> RoaringBitmap {
         let documents = self.open.documents.lock().unwrap_or_else(PoisonError::into_inner);
         documents.get(&head).cloned().unwrap_or_default()
@@ -225,7 +224,7 @@ impl Publisher {
         self.open.lock().epochs == 0
     }
 
-    /// Waits until upkeep has nothing more to do, `stop` asks to stop, or the thread has ended.
+    /// Waits until maintenance has no more work, `stop` is requested, or the thread has ended.
     pub(super) fn tidy(&self, stop: &Stop) {
         let mut state = self.open.lock();
         state.is_hurried = true;
@@ -246,13 +245,13 @@ impl Drop for Publisher {
     fn drop(&mut self) {
         drop(self.targets.take());
         if let Some(thread) = self.thread.take() {
-            // The thread catches its own panics and leaves them as its failure.
+            // The thread catches its own panics and stores them as its failure.
             let _ = thread.join();
         }
     }
 }
 
-/// Lets the collector take a step, if there is one to take.
+/// Runs one step of the collector, if there is one.
 fn collect(writer: &mut IndexWriter, collector: &mut Collector, open: &Open) -> Turn {
     let needs_silence = collector.needs_silence();
     if needs_silence && !open.begin_silence() {
@@ -269,12 +268,12 @@ fn collect(writer: &mut IndexWriter, collector: &mut Collector, open: &Open) -> 
     turn
 }
 
-/// When upkeep may begin.
+/// The time at which maintenance may begin.
 struct Patience {
     published: Instant,
-    /// Since when it has something to do.
+    /// The time since which it has work.
     untidy: Option<Instant>,
-    /// After a failure: nothing is tried before.
+    /// After a failure: nothing is tried before this.
     not_before: Instant,
 }
 
@@ -284,7 +283,7 @@ impl Patience {
         Self { published: now, untidy: Some(now), not_before: now }
     }
 
-    /// Returns how long upkeep has to wait; not at all where somebody waits for the end of it.
+    /// Returns how long maintenance has to wait; zero if a caller waits for its end.
     fn left(&self, is_hurried: bool) -> Duration {
         let calm = if is_hurried { self.published } else { self.published + CALM };
         let latest = self.untidy.map_or(calm, |untidy| calm.min(untidy + PUT_OFF));
@@ -292,8 +291,8 @@ impl Patience {
     }
 }
 
-/// Waits for the next finished epoch, with steps of upkeep and of collecting while none is under way; returns nothing when no
-/// more will come.
+/// Waits for the next finished epoch, with steps of maintenance and of garbage collection while none is in progress; returns
+/// nothing when no more will come.
 fn next_epoch(
     writer: &mut IndexWriter,
     collector: &mut Collector,
@@ -310,15 +309,15 @@ fn next_epoch(
                 return Some(done);
             }
             Err(RecvTimeoutError::Disconnected) => return None,
-            // While epochs are under way, what heads hold may be half of what they will.
+            // While epochs are in progress, the content of heads may be incomplete.
             Err(RecvTimeoutError::Timeout) if open.lock().epochs > 0 => continue,
             Err(RecvTimeoutError::Timeout) => {}
         }
         let begun = Instant::now();
-        // Upkeep and collecting look at rows all over the file.
+        // Maintenance and garbage collection read rows all over the file.
         writer.let_go_of_much();
         let turn = collect(writer, collector, open);
-        // Who waits for upkeep waits for this as well.
+        // A caller that waits for maintenance waits for this as well.
         open.lock().is_untidy |= turn != Turn::Rests;
         if turn != Turn::Rests {
             // Steps of a few milliseconds, and `snapshots gc` waits for the last.
@@ -351,7 +350,7 @@ fn next_epoch(
     }
 }
 
-/// Takes a step of upkeep. After a failure it waits a while, and so does nobody else.
+/// Takes a step of maintenance. After a failure it pauses, and nothing else does.
 fn tend(writer: &mut IndexWriter, is_hurried: bool, open: &Open, patience: &mut Patience) -> Tended {
     let urgency = if is_hurried { Urgency::Awaited } else { Urgency::CanWait };
     let begun = Instant::now();
@@ -374,7 +373,7 @@ fn publish_all(
     open: &Open,
     max_batch: usize,
 ) -> Result<(), ApplyError> {
-    // Either end closes when the tracker stops; what is under way then was not promised to anybody.
+    // Either end closes when the tracker stops; no caller was promised the work in progress.
     let mut patience = Patience::new();
     while let Some(done) = next_epoch(&mut writer, &mut collector, finished, open, &mut patience) {
         let (mut batch, mut changes) = (Vec::new(), 0);
@@ -410,7 +409,7 @@ fn publish_all(
         patience.untidy.get_or_insert(patience.published);
         {
             let mut open = open.lock();
-            // Also what only brought back what heads hold.
+            // Even a restored head counts.
             open.is_untidy = true;
             open.epochs -= number;
             open.changes -= changes;
@@ -419,7 +418,7 @@ fn publish_all(
         open.changed.notify_all();
     }
     drop(collector);
-    // The tracker stops in good order: merges that run are finished, so that the store is left as small as it is.
+    // The tracker stops normally: running merges are finished, so that the store is small.
     writer.close()
 }
 
@@ -472,7 +471,7 @@ mod tests {
         });
         assert_eq!((open.lock().epochs, announced.try_iter().count()), (1, 1));
         assert!(!open.begin_silence(), "what is in the graph may look anything up");
-        // Nobody is held up by a step that never began.
+        // A step that never began delays nothing.
         publisher.announce(target(), 1, (View(1), false)).unwrap();
     }
 }

@@ -1,9 +1,9 @@
-//! What a recorder is told of every step: the words of a trace for what the tracker is about to feed.
+//! Passes every step to a recorder, in the terms of a trace.
 //!
 //! In: a head of the graph, a purpose and changes. Out: steps by the names of their views.
 //!
-//! **Invariant:** what a start tells the graph again is recorded as the arrival of the whole version, with its digest; so a
-//! trace begins with all files of every head, whatever the store knew.
+//! **Invariant:** a version that is restored at a start is recorded as the insertion of the whole version, with its digest. So a
+//! trace begins with all files of every head, whatever the store had.
 
 use super::EngineError;
 use super::tracker::Tracker;
@@ -14,7 +14,7 @@ use dataflows::memo::Contents;
 use snapshots::{Archive, Digest, ViewId};
 
 impl Tracker {
-    /// Tells the recorder, if there is one, what is about to be fed.
+    /// Passes a step that is about to be fed to the recorder, if there is one.
     pub(super) fn record(
         &self,
         graph_view: View,
@@ -35,7 +35,7 @@ impl Tracker {
             Purpose::Commit(target) => commit(target, None),
             // A step is recorded whole, before it is cut.
             Purpose::Part => return Ok(()),
-            // Brought back after it was taken aside: the trace holds it all the while.
+            // Restored after it was set aside: the trace has it all the time.
             Purpose::Restore { .. } if recorder.was_aside() => return Ok(()),
             Purpose::Restore { version, again } => {
                 let archive = Archive::open_reader(&self.layout.versions())?;

@@ -1,9 +1,9 @@
-//! From what is on disk to a running tracker: which sources and views are known, and what the graph is told first.
+//! Recovery at a start: the known sources and views, and the versions that the graph gets first.
 //!
-//! In: an open store. Out: numbers for sources and views, and the files that a version was made of.
+//! In: an open store. Out: numbers for sources and views, and the files of a version.
 //!
-//! **Invariant:** what the graph is fed after a start is read from the version itself, so it needs neither the repository
-//! nor the disk; every stage answers from the memo, and the outcome is compared with the version's bitmaps.
+//! **Invariant:** the data fed after a start comes from the version itself, so it needs neither the repository nor the disk.
+//! Every stage answers from the memo, and the result is compared with the version's bitmaps.
 
 use super::EngineError;
 use super::git::ViewNumbers;
@@ -39,7 +39,7 @@ impl Registry {
         &self.database
     }
 
-    /// Returns the number of a source that is known by its name alone: of a trace, or of a snapshot that is imported.
+    /// Returns the number of a source that is identified by its name alone: of a trace, or of an imported snapshot.
     ///
     /// `roots` are noted where none are known yet.
     pub(super) fn source(&mut self, record: SourceRecord, roots: &SourceRoots) -> Result<SourceId, EngineError> {
@@ -64,7 +64,7 @@ impl Registry {
         SourceId::new(u32::try_from(self.sources.len()).unwrap_or(u32::MAX))
     }
 
-    /// Writes what is known of a source, where that is new.
+    /// Writes the data of a source, if it is new.
     pub(super) fn put(&mut self, id: SourceId, record: &SourceRecord, roots: &SourceRoots) -> Result<(), EngineError> {
         let known = self.sources.iter_mut().find(|(known, _)| *known == id);
         let has_record = known.as_ref().is_some_and(|(_, known)| known == record);
@@ -94,7 +94,7 @@ impl Registry {
         self.sources.iter().find(|(_, known)| known.name == name)
     }
 
-    /// Gives sources that are known under another name the name that the configuration has for their place.
+    /// Renames sources to the configured name for their location.
     pub(super) fn rename(&mut self, configured: &[SourceRecord]) -> Result<(), EngineError> {
         for record in configured {
             let is_named = |name: &str| configured.iter().any(|other| other.name == name);
@@ -115,13 +115,13 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the views of all sources that have none of these names.
+    /// Returns the views of all sources with none of these names.
     pub(super) fn views_beside(&self, names: &[String]) -> Vec<ViewId> {
         let others = self.sources.iter().filter(|(_, source)| !names.contains(&source.name)).map(|(id, _)| *id);
         others.flat_map(|id| self.views_of(id).map(|(view, _)| view)).collect()
     }
 
-    /// Returns what a view is called.
+    /// Returns the name of a view.
     pub(super) fn view_name(&self, view: ViewId) -> Option<String> {
         self.views.iter().find(|(id, _)| *id == view).map(|(_, record)| record.name.clone())
     }
@@ -134,7 +134,7 @@ impl Registry {
 
 impl ViewNumbers for Registry {
     fn view(&mut self, source: SourceId, name: &str) -> Result<ViewId, EngineError> {
-        // A view that was gone and comes back is the same view.
+        // A view that was removed and comes back is the same view.
         if let Some((id, _)) = self.views_of(source).find(|(_, known)| *known == name) {
             return Ok(id);
         }
@@ -149,7 +149,7 @@ impl ViewNumbers for Registry {
     }
 }
 
-/// Returns the files that a version was made of.
+/// Returns the files of a version.
 pub(super) fn files_of(
     archive: &Archive,
     catalogue: &Catalogue,
@@ -158,7 +158,7 @@ pub(super) fn files_of(
     files_in(catalogue, archive.bitmaps(version)?.documents.iter())
 }
 
-/// Returns the files that documents were made of.
+/// Returns the files of documents.
 pub(super) fn files_in(
     catalogue: &Catalogue,
     documents: impl Iterator<Item = u32>,
@@ -181,12 +181,12 @@ pub(super) fn files_in(
         .collect())
 }
 
-/// Returns the changes that bring files into an empty view.
+/// Returns the changes that insert files into an empty view.
 pub(super) fn arrivals(files: BTreeMap<DocumentPath, FileState>) -> Vec<FileChange> {
     files.into_iter().map(|(path, state)| FileChange { path, before: None, after: Some(state) }).collect()
 }
 
-/// Returns the changes that take files out of a view.
+/// Returns the changes that remove files from a view.
 pub(super) fn departures(files: impl IntoIterator<Item = (DocumentPath, FileState)>) -> Vec<FileChange> {
     files.into_iter().map(|(path, state)| FileChange { path, before: Some(state), after: None }).collect()
 }
@@ -196,7 +196,7 @@ fn path_of(record: &SourceRecord) -> PathBuf {
     PathBuf::from(std::ffi::OsStr::from_bytes(&record.location))
 }
 
-/// Returns the record of a source at a place.
+/// Returns the record of a source at a location.
 pub(super) fn source_record(name: &str, kind: SourceKind, location: &std::path::Path) -> SourceRecord {
     use std::os::unix::ffi::OsStrExt;
     SourceRecord { name: name.to_owned(), kind, location: location.as_os_str().as_bytes().to_vec() }

@@ -1,21 +1,21 @@
-//! Retention: which snapshots are kept, by what the settings say.
+//! Retention: decides which snapshots are kept, by the settings.
 //!
 //! In: the version log, the settings of each source, its views and tags, and the time. Out: the versions to drop.
 //!
 //! ```text
-//!  a view stands there · a tag names it ─────────────────────────────────────► kept
-//!  saved, not committed, and saves have a rule ── younger than it says ──────► kept, else dropped
-//!  on a view's line of first parents ── newest N · days · daily · weekly ────► kept, else dropped
+//!  a view points at it · a tag names it ─────────────────────────────────────► kept
+//!  saved, not committed, and saves have a rule ── younger than the limit ────► kept, else dropped
+//!  on a view's first-parent line ── newest N · days · daily · weekly ────────► kept, else dropped
 //!  on no line (rewritten, deleted branch) ── days ───────────────────────────► kept, else dropped
 //! ```
 //!
-//! **Invariant:** what no rule limits is kept, and what cannot be found out keeps everything of its source. The decision is
-//! a function of the log, the settings, the repository and `now`, so asking twice drops nothing more.
+//! **Invariant:** a snapshot that no rule limits is kept, and if something cannot be found out, the whole source is kept. The
+//! decision is a function of the log, the settings, the repository and `now`, so repeating it drops nothing more.
 //!
-//! Lines are walked over dropped versions too: a commit that had its snapshot dropped still counts and still leads on.
+//! Lines include dropped versions: a commit whose snapshot was dropped still counts, and the line continues over it.
 //!
-//! A commit is as old as its committer says. A state of files that were saved is as old as the last move to it that its view
-//! made: one that was undone to is saved again by that. The line of a directory is where its view stood, the last first.
+//! The age of a commit is that of its committer time. The age of a saved state is that of the last move of its view to it:
+//! returning to an old state saves it again. The line of a directory is the sequence of its view's states, the last first.
 
 use super::EngineError;
 use super::directory::WORKTREE_VIEW;
@@ -35,12 +35,12 @@ const WEEK: i64 = 7 * DAY;
 /// 1970-01-01 was a Thursday: a week begins on Monday, four days later.
 const FIRST_MONDAY: i64 = 4 * DAY;
 
-/// How many commits without a snapshot a line may lead over.
+/// Most consecutive commits without a snapshot that a line may cross.
 const LONGEST_GAP: usize = 100_000;
 
-/// Returns what settings of retention are called: settings of one name keep the same.
+/// Returns an identifier of retention settings: equal identifiers keep the same.
 pub(super) fn name_of_settings(config: &Config) -> String {
-    // When it is done says nothing of what is kept.
+    // The time of collections does not affect what is kept.
     let kept = |retention: &Retention| format!("{:?}", Retention { at_start: false, every: None, ..retention.clone() });
     let own = config.sources.iter().filter_map(|source| Some((source_name(source), kept(source.retention.as_ref()?))));
     let mut hasher = Hasher::new("retention").part(kept(&config.retention).as_bytes());
@@ -50,18 +50,18 @@ pub(super) fn name_of_settings(config: &Config) -> String {
     Fingerprint::from_words(hasher.finish()).to_string()
 }
 
-/// A source, and all that decides which of its snapshots are kept.
+/// A source, with all inputs of its retention.
 pub(super) struct Kept<'a> {
     pub(super) id: SourceId,
     pub(super) record: &'a SourceRecord,
     pub(super) views: Vec<(ViewId, &'a str)>,
     pub(super) retention: &'a Retention,
-    /// The repository, if it is one and still there.
+    /// The repository, if it is one and still exists.
     pub(super) git: Option<GitSource>,
 }
 
 impl Kept<'_> {
-    /// Adds the versions of this source that are to be dropped.
+    /// Adds the versions of this source to drop.
     pub(super) fn drop_into(
         &self,
         archive: &Archive,
@@ -101,13 +101,13 @@ impl Kept<'_> {
         Ok(())
     }
 
-    /// Returns the commits that the repository's tags name.
+    /// Returns the commits of the repository's tags.
     fn tags(&self) -> Result<HashSet<CommitId>, EngineError> {
         match (&self.git, self.record.kind) {
             // A trace records commits and no tags.
             (_, SourceKind::Directory | SourceKind::Trace) => Ok(HashSet::new()),
             _ if !self.retention.tags => Ok(HashSet::new()),
-            // An imported source that was never tracked here has no tags to ask for.
+            // An imported source that was never tracked here has no tags.
             (None, _) if self.record.location.is_empty() => Ok(HashSet::new()),
             (None, _) => Err(EngineError::RepositoryGone { source_name: self.record.name.clone() }),
             (Some(git), _) => {
@@ -131,7 +131,7 @@ impl Kept<'_> {
         }
     }
 
-    /// Returns the versions on the lines of the views that their rules keep.
+    /// Returns the versions on the views' lines that their rules keep.
     fn lines(&self, archive: &Archive, now: i64) -> Result<HashSet<VersionId>, EngineError> {
         let mut kept = HashSet::new();
         for (view, name) in &self.views {
@@ -144,7 +144,7 @@ impl Kept<'_> {
                 if archive.is_dropped(version) {
                     continue;
                 }
-                // The first of a day that is met on the way back is its last.
+                // The first one of a day on the way back is its last.
                 let is_of_day = is_younger(age, rule.daily, DAY) && days.insert(time.div_euclid(DAY));
                 let is_of_week = is_younger(age, rule.weekly, WEEK)
                     && weeks.insert(time.saturating_sub(FIRST_MONDAY).div_euclid(WEEK));
@@ -173,7 +173,7 @@ impl Kept<'_> {
         Ok(&self.retention.keep)
     }
 
-    /// Returns when the views of saved files last moved to a version, in seconds since 1970.
+    /// Returns the time when the views of saved files last moved to a version, in seconds since 1970.
     fn saved(&self, archive: &Archive) -> HashMap<VersionId, i64> {
         let of_saves = |name: &str| self.record.kind == SourceKind::Directory || name == WORKTREE_VIEW;
         let views = self.views.iter().filter(|(_, name)| of_saves(name));
@@ -181,8 +181,8 @@ impl Kept<'_> {
         moves.filter_map(|moved| Some((moved.version?, archive.time_of(moved)?.div_euclid(1000)))).collect()
     }
 
-    /// Returns the versions on the line of a view with their times, newest first, dropped ones too: of a directory where the
-    /// view stood, of commits the head and its first parents.
+    /// Returns the versions on the line of a view with their times, newest first, including dropped ones: for a directory the
+    /// view's states, for commits the head and its first parents.
     fn line(&self, archive: &Archive, view: ViewId, head: VersionId) -> Vec<(VersionId, i64)> {
         let committed = || {
             let line = self.commits(archive, head).into_iter();
@@ -201,8 +201,8 @@ impl Kept<'_> {
         stood.chain(committed()).filter(|(version, _)| seen.insert(*version)).collect()
     }
 
-    /// Returns a version and those of its first parents, newest first; over commits that never had a snapshot the
-    /// repository leads on.
+    /// Returns a version and those of its first parents, newest first; over commits that never had a snapshot the repository
+    /// continues the line.
     fn commits(&self, archive: &Archive, head: VersionId) -> Vec<VersionId> {
         let mut line = vec![head];
         let mut seen = HashSet::from([head]);
@@ -213,7 +213,7 @@ impl Kept<'_> {
                 let passed = self.git.as_ref()?.first_parents(parent, has, Some(LONGEST_GAP)).ok()?;
                 archive.last_of_commit(self.id, passed.first()?.first_parent?)
             });
-            // A directory may come back to a state that it had: its line ends there.
+            // A directory may return to an old state: its line ends there.
             let Some(version) = known.filter(|version| seen.insert(*version)) else { break };
             line.push(version);
             at = archive.version(version);
@@ -222,7 +222,7 @@ impl Kept<'_> {
     }
 }
 
-/// Whether something is younger than so many units; never, where there is no limit.
+/// Whether an age is below so many units; never, if there is no limit.
 fn is_younger(age: i64, limit: Option<u32>, unit: i64) -> bool {
     limit.is_some_and(|limit| age < i64::from(limit).saturating_mul(unit))
 }
@@ -238,7 +238,7 @@ mod tests {
         CommitId::from_bytes([name; 20])
     }
 
-    /// Returns the states that are dropped of a directory that stood at each of these, by the hour at which it moved there.
+    /// Returns the dropped states of a directory that had each of these, by the hour of the move.
     fn dropped(moves: &[(u8, i64)], retention: &Retention, now: i64) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let mut archive = Archive::create_or_open_writer(folder.path()).unwrap();

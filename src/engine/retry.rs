@@ -1,18 +1,17 @@
-//! Another look at documents whose fate was owed to the moment, without moving anything else.
+//! Tries transiently failed documents again, without moving anything else.
 //!
-//! In: documents that stand in the graph with a transient fault. Out: those that can be read now, taken out and brought
-//! back.
+//! In: documents in the graph with a transient fault. Out: those that can be read now, removed and inserted again.
 //!
 //! ```text
-//!   missing, damaged ──can be read now──► out (Aside) ──settled──► its result is forgotten ──► back (Restore) ──► repaired version
+//!  missing, damaged ──readable now──► out (Aside) ──settled──► its result is forgotten ──► back (Restore) ──► repaired version
 //! ```
 //!
-//! **Invariant:** a result is forgotten only while no head of the graph holds it, so what a retraction takes back is what
-//! its insertion brought. In between nothing is published: a reader sees the version before, then the one after.
+//! **Invariant:** a result is forgotten only while no head of the graph holds it, so a retraction takes back exactly what its
+//! insertion added. Nothing is published in between: a reader sees the version before, then the one after.
 //!
-//! What is missing is looked for each time, which costs a look-up. What is there and cannot be read was damaged, or is still
-//! what it was: it is told once, and tried again later each time, up to a quarter of an hour; at once where what holds it
-//! was written anew, or a fetch has brought something.
+//! A missing content is looked up each time. A content that exists and cannot be read is damaged or unchanged: it is reported
+//! once, and tried again at growing intervals, up to a quarter of an hour; at once if its source was rewritten, or a fetch has
+//! brought something.
 
 use super::EngineError;
 use super::contents::Look;
@@ -27,10 +26,10 @@ use snapshots::{Archive, ViewId};
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// How soon a content that cannot be read is tried again the first time, at the earliest.
+/// The earliest first retry of an unreadable content.
 const SOONEST: Duration = Duration::from_secs(5);
 
-/// Contents that are there and could not be read, each with when it is tried next.
+/// Contents that exist and could not be read, each with the time of its next try.
 #[derive(Default)]
 pub(super) struct Attempts(BTreeMap<ContentId, Attempt>);
 
@@ -41,12 +40,12 @@ struct Attempt {
 }
 
 impl Attempts {
-    /// Forgets all contents but these.
+    /// Removes all contents except these.
     fn keep(&mut self, contents: &HashSet<ContentId>) {
         self.0.retain(|content, _| contents.contains(content));
     }
 
-    /// Lets everything be tried at once.
+    /// Makes every content due at once.
     pub(super) fn hurry(&mut self) {
         self.0.values_mut().for_each(|attempt| attempt.due = Instant::now());
     }
@@ -67,10 +66,10 @@ impl Attempts {
 }
 
 impl Tracker {
-    /// Looks again at what could not be read, and brings in what can be read by now.
+    /// Tries unreadable documents again, and inserts those that can be read now.
     ///
     /// # Errors
-    /// Where the store cannot be written.
+    /// If the store cannot be written.
     pub(super) fn retry(&mut self) -> Result<(), EngineError> {
         // Taken aside and brought back, documents must not meet a step of their head that is half fed. One that a source does not
         // answer for is not fed at all.
@@ -109,7 +108,7 @@ impl Tracker {
         if readable.is_empty() {
             return Ok(());
         }
-        // Whatever is under way may hold some of them too.
+        // Work in progress may hold some of them too.
         self.publisher.settle()?;
         let mut heads: BTreeMap<View, BTreeMap<DocumentPath, FileState>> = BTreeMap::new();
         let mut results = Vec::new();
@@ -136,7 +135,7 @@ impl Tracker {
             }
         }
         self.publisher.settle()?;
-        // What cannot be read all the same is not taken out and brought back again and again.
+        // Documents that are still unreadable are not removed and inserted repeatedly.
         for content in self.publisher.transient().into_iter().map(|(_, document)| document.content) {
             if readable.contains(&content) {
                 self.attempts.failed(content, self.contents.stamp(content), Instant::now());

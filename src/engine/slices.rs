@@ -1,7 +1,7 @@
-//! A step that changes very many files, cut into slices: what is in memory at once follows a slice and not the step.
+//! Cuts a step that changes very many files into slices: memory follows a slice and not the step.
 //!
-//! In: the changes of one step, and the files that it moves though they stay as they are. Out: the same changes in groups, to
-//! be fed to the graph one after the other.
+//! In: the changes of one step, and the unchanged files that it moves. Out: the same changes in groups, to be fed to the graph
+//! one after the other.
 //!
 //! ```text
 //!  files below manifests that change, out ──► manifests ──► those files back in, and all others
@@ -14,18 +14,18 @@
 //! slice; and what stands below one that changes leaves first, lest it be placed in a module that it never had. That holds
 //! of files that stay as they are too, where they are many: the slice of the manifest would place all of them anew.
 //!
-//! A first load only arrives, so nothing leaves: manifests go first, and that is all.
+//! A first load removes nothing, so manifests go first, and that is all.
 
 use dataflows::code::is_manifest;
 use dataflows::data::{DocumentPath, FileChange, FileState, folders_up};
 use dataflows::rules::is_editorconfig;
 use std::collections::HashSet;
 
-/// Files that one slice changes at the most, but for manifests: some 40,000 entries of an engine's sources, of which a slice
-/// takes a few kilobytes each until they are published.
+/// Most files of one slice, apart from manifests: some 40,000 entries of an engine's sources, which take a few kilobytes each
+/// until they are published.
 pub(super) const SLICE_CHANGES: usize = 4096;
 
-/// Slices that are under way at the most: one that is published, one that is worked on, and one that waits for it.
+/// Most slices in progress: one being published, one being processed, and one waiting.
 pub(super) const OPEN_SLICES: usize = 3;
 
 /// Says whether a file may change what becomes of others, beside and below it.
@@ -33,8 +33,8 @@ pub(super) fn speaks_below(path: &DocumentPath) -> bool {
     is_manifest(path) || is_editorconfig(path)
 }
 
-/// Cuts the changes of a step into parts of at most `most` changes, and the last; `standing` are files that stay as they are
-/// and are taken out while manifests change.
+/// Cuts the changes of a step into parts of at most `most` changes, and the last; `standing` are unchanged files that are removed
+/// while manifests change.
 pub(super) fn slices(
     changes: Vec<FileChange>,
     standing: Vec<(DocumentPath, FileState)>,
@@ -64,7 +64,7 @@ pub(super) fn slices(
         rest.push(FileChange { path, before: None, after: Some(state) });
     }
     if is_mixed {
-        // In the order in which one epoch would bring them, so that what stands side by side is stored side by side.
+        // In the order of a single epoch, so that neighbours are stored side by side.
         rest.sort_unstable_by(|left, right| left.path.cmp(&right.path));
     }
     let mut parts = cut(leaving, most);
@@ -123,10 +123,10 @@ mod tests {
         })
     }
 
-    /// A file with its state, and the manifests that place it.
+    /// A file with its state, and the manifests that decide its module.
     type Placed = (DocumentPath, FileState, Vec<(DocumentPath, FileState)>);
 
-    /// Returns what is placed where: every file with the manifests of the nearest folder above it that has any.
+    /// Returns the placement of every file: the manifests of the nearest folder above it that has any.
     fn placed(tree: &Tree) -> BTreeSet<Placed> {
         let nearest = |path: &DocumentPath| {
             let manifests_in = |folder: &[u8]| -> Vec<_> {

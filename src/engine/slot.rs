@@ -1,9 +1,9 @@
-//! One tracked source with all that the tracker remembers of it: its work, its trouble, and whether it is watched.
+//! One tracked source with the tracker's state of it: its work, its trouble, and whether it is watched.
 //!
-//! In: a source that was found, or one that was not. Out: what is to be done next for it.
+//! In: a source that was found, or a missing one. Out: its next work.
 //!
-//! **Invariant:** a slot keeps its number for as long as the tracker runs; a source that is found later takes the place in which it
-//! was missed, and its trouble never touches another slot.
+//! **Invariant:** a slot keeps its number while the tracker runs; a source that is found later takes the slot of the missing one,
+//! and its trouble never affects another slot.
 
 use super::EngineError;
 use super::beside::Awaited;
@@ -25,14 +25,14 @@ pub(super) enum Source {
     Git(Box<GitTracker>, Duration),
     Directory(Box<DirectoryTracker>, Duration),
     Trace(Box<TraceTracker>),
-    /// It is configured and was not found yet.
+    /// It is configured and not found yet.
     Missing(Box<Missing>),
 }
 
-/// A source that was not found yet.
+/// A source that is not found yet.
 pub(super) struct Missing {
     pub(super) config: SourceConfig,
-    /// What is looking for it, on a thread of its own: a file system that hangs must hold up nothing else.
+    /// The separate thread that searches for it: a hanging file system must not delay anything else.
     pub(super) opening: Option<Receiver<Result<Opened, EngineError>>>,
 }
 
@@ -43,14 +43,14 @@ pub(super) struct Slot {
     pub(super) trouble: Option<Trouble>,
     /// A loss of files that is held back for a second look.
     pub(super) held: Option<Trouble>,
-    /// Whether it is to be looked at.
+    /// Whether a look is wanted.
     pub(super) is_wanted: bool,
-    /// States of a directory that were found and not taken yet.
+    /// Found states of a directory that are not taken yet.
     pub(super) found: VecDeque<Found>,
     pub(super) job: Option<Job>,
     /// What is read beside before a plan is made.
     pub(super) rehearsal: Option<Awaited<()>>,
-    /// Whether the graph was told what the store holds of it.
+    /// Whether the graph has its stored state.
     pub(super) is_restored: bool,
     /// Whether a task waits for its movements.
     pub(super) is_watched: bool,
@@ -72,7 +72,7 @@ impl Slot {
         }
     }
 
-    /// Returns whether there is something to do at present.
+    /// Returns whether there is work now.
     pub(super) fn has_work(&self) -> bool {
         if self.awaited_since().is_some() {
             let is_ready =
@@ -92,7 +92,7 @@ impl Slot {
         diff.or_else(|| self.rehearsal.as_ref().map(Awaited::since))
     }
 
-    /// Notes that it failed; `says` is whether that is logged. A step in hand is fed to its end all the same: half of it is in the
+    /// Notes a failure; `says` is whether that is logged. The current step is still fed to its end, because half of it is in the
     /// graph.
     pub(super) fn fails(&mut self, what: String, wait: Option<Duration>, says: bool) {
         self.is_wanted = true;
@@ -108,7 +108,7 @@ impl Slot {
         self.fails(chain(error), None, says);
     }
 
-    /// Returns whether nothing of it could be looked at.
+    /// Returns whether no look at it succeeded.
     pub(super) fn has_failed(&self) -> bool {
         self.trouble.is_some()
     }

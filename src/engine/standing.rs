@@ -1,13 +1,12 @@
-//! What stands below a manifest that changes its name: files that a step leaves as they are and moves all the same.
+//! The files below a manifest whose module name changes: the step does not change them, but moves their entries.
 //!
-//! In: the changes of a step, and what the graph holds of the head. Out: the files that another module places.
+//! In: the changes of a step, and the graph's state of the head. Out: the files that move to another module.
 //!
-//! **Invariant:** no answer depends on what is found here, only how much of a step is in memory at once: a file that is
-//! left out is placed anew with the manifest, as if it had not been looked for. So names are read from the bytes as they
-//! are, and what cannot be read names nothing.
+//! **Invariant:** no answer depends on this result, only the memory of a step: a file that is missed here is placed again with
+//! the manifest. So names are read from the raw bytes, and an unreadable manifest names nothing.
 //!
-//! A head of few files costs nothing, a step without a manifest a look at its paths, and one whose manifests keep their
-//! names the reading of these.
+//! The cost is nothing for a head of few files, a check of the paths for a step without a manifest, and reading the manifests if
+//! their names stay.
 
 use super::EngineError;
 use super::recover::files_in;
@@ -17,15 +16,15 @@ use dataflows::data::{DocumentPath, FileChange, FileMode, FileState, View, folde
 use dataflows::memo::{Content, Contents};
 use std::collections::HashSet;
 
-/// Rows of documents that are in memory at once.
+/// Most document rows in memory at once.
 const LOOK_ROWS: usize = 8192;
 
 impl Tracker {
-    /// Returns the files of a head that stand as they do and that the step moves to another module, where they are more
-    /// than fit into one slice with its changes.
+    /// Returns the unchanged files of a head that the step moves to another module, if they and its changes do not fit into one
+    /// slice.
     ///
     /// # Errors
-    /// Where the store cannot be read or written.
+    /// If the store cannot be read or written.
     pub(super) fn standing(
         &self,
         head: View,
@@ -42,7 +41,7 @@ impl Tracker {
             return Ok(Vec::new());
         }
         let changed: HashSet<&DocumentPath> = changes.iter().map(|change| &change.path).collect();
-        // The graph holds what is published, once that is everything.
+        // The graph's state is that of the published versions, once all work is published.
         self.publisher.settle()?;
         let documents: Vec<u32> = self.publisher.documents_of(head).iter().collect();
         let (mut below, mut named) = (Vec::new(), HashSet::new());
@@ -68,7 +67,7 @@ impl Tracker {
         Ok(if fits { Vec::new() } else { below })
     }
 
-    /// Returns the module that a file names, if it can be read and names one.
+    /// Returns the module name of a file, if it can be read and has one.
     fn module(&self, path: &DocumentPath, state: Option<FileState>) -> Option<String> {
         let state = state.filter(|state| state.mode == FileMode::Regular)?;
         let rule = self.rules.rule(self.rules.for_path(path));

@@ -1,10 +1,10 @@
-//! What the tracker will do next: a plan made of small steps, none of which reads a file yet.
+//! A plan of the tracker: small steps, which read no file yet.
 //!
-//! In: where a source's refs are and what was published. Out: steps in the order in which they must be fed.
+//! In: a source's refs and its published versions. Out: steps in the order in which they must be fed.
 //!
-//! **Invariant:** a plan names commits only; where a head stands, and what changed since, is found when the step is taken. So a plan
-//! for ten thousand commits is small, stopping between two steps loses nothing, and a step that cannot be taken is left out: the
-//! one behind it starts from the last that was.
+//! **Invariant:** a plan names commits only; a head's version and its changes are determined when the step is taken. So a plan
+//! for ten thousand commits is small, a stop between two steps loses nothing, and an impossible step is left out: the next one
+//! starts from the last that was taken.
 
 use crate::watch::git::{Commit, GitError, GitSource};
 use dataflows::data::{DocumentPath, FileChange, FileState, View};
@@ -20,7 +20,7 @@ pub(super) enum Step {
         graph_view: View,
         /// The commit that it moves to.
         to: Commit,
-        /// The view that stands there afterwards, if one does.
+        /// The view that points at it afterwards, if any.
         view: Option<ViewId>,
     },
     /// A view moves to a commit that has its snapshot, or will have it by then.
@@ -34,7 +34,7 @@ pub(super) enum Step {
     Leave {
         /// The head of the graph.
         graph_view: View,
-        /// The view that is gone, if it was one.
+        /// The removed view, if it was one.
         view: Option<ViewId>,
     },
 }

@@ -1,9 +1,9 @@
-//! The parts of a store, open for the one process that writes to it.
+//! The parts of a store, open for the one writing process.
 //!
-//! In: a layout and a model. Out: every part, mended.
+//! In: a layout and a model. Out: every part, repaired.
 //!
-//! **Invariant:** nothing is opened for writing before the lock is held, and whatever these parts hold is what the last
-//! published version needs: a store that cannot be brought there is refused by name.
+//! **Invariant:** nothing is opened for writing before the lock is held. Afterwards these parts hold all data of the last
+//! published version; a store that cannot be repaired is refused by name.
 
 use super::EngineError;
 use crate::index::apply::{check_log, heal};
@@ -16,10 +16,10 @@ use dataflows::data::ModelId;
 use dataflows::embed::Embedder;
 use snapshots::Archive;
 
-/// Threads that a tracker, its indexes and their maintenance have at the same time, beside the pool: eleven were counted, but for
-/// those of sources.
+/// Threads of a tracker, its indexes and their maintenance at the same time, beside the pool: we counted eleven, without those of
+/// sources.
 const THREADS: usize = 12;
-/// Files that a writer may have open beside its sources: those of a segment that is written and of some that are merged.
+/// Files that a writer may have open beside its sources: those of a segment being written and of some being merged.
 const FILES: usize = 40;
 
 /// A store that is open for writing.
@@ -34,9 +34,9 @@ pub(super) struct OpenStore {
 }
 
 impl OpenStore {
-    /// Opens the store of a layout, making it if need be.
+    /// Opens the store of a layout, and creates it if needed.
     pub(super) fn open(layout: &Layout, embedder: &dyn Embedder) -> Result<Self, EngineError> {
-        // Before anything is begun: some of the libraries panic or wait for ever where they get no thread.
+        // First of all: some libraries panic or wait for ever if they get no thread.
         can_start(THREADS).map_err(|source| EngineError::Thread { source })?;
         can_open(FILES).map_err(|source| EngineError::Files { source })?;
         layout.create()?;
@@ -47,7 +47,7 @@ impl OpenStore {
         check_log(layout, &database)?;
         let mut archive = Archive::create_or_open_writer(&layout.versions())?;
         if database.was_short() {
-            // A transaction that was killed may leave it short as well; only what is missing tells the two apart.
+            // A killed transaction may leave it short as well; only missing rows distinguish the two.
             let is_damaged = !audit_rows(&database, model, &archive).is_ok_and(|findings| findings.is_empty());
             if is_damaged {
                 return Err(StoreError::Cut { path: layout.memo() }.into());

@@ -1,10 +1,10 @@
-//! A trace as a source: its epochs are fed as they were recorded, at whatever pace.
+//! A trace as a source: its epochs are fed as recorded, at any speed.
 //!
-//! In: a trace, and what the store knows of it. Out: what to feed, one epoch after the other.
+//! In: a trace, and the store's state of it. Out: the epochs to feed, in order.
 //!
-//! **Invariant:** a store that was filled from a trace stands behind some whole number of its epochs, and goes on from there:
-//! the first position at which every commit that has a version was met and every view stands where the store has it.
-//! So a replay that was killed is taken up, and ends with the same versions.
+//! **Invariant:** a store that was filled from a trace is at some whole number of its epochs, and continues from there: the first
+//! position at which every commit with a version was passed and every view points where the store has it. So a killed replay
+//! continues, and ends with the same versions.
 
 use super::EngineError;
 use super::git::ViewNumbers;
@@ -21,16 +21,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A trace that is to be fed.
+/// A trace to feed.
 #[derive(Clone)]
 pub struct TraceFeed {
-    /// What the source is called.
+    /// The name of the source.
     pub name: String,
     /// The trace, for its contents.
     pub trace: Arc<Trace>,
     /// The epochs to feed in place of its own.
     pub epochs: Option<Vec<EpochRecord>>,
-    /// How many times faster than they arrived; as fast as they are taken where there is none.
+    /// The speed relative to the recording; as fast as possible without it.
     pub pace: Option<f64>,
 }
 
@@ -48,16 +48,16 @@ impl TraceFeed {
 pub(super) struct TraceTracker {
     pub(super) id: SourceId,
     feed: TraceFeed,
-    /// The epoch that is fed next.
+    /// The next epoch.
     next: usize,
     /// The commit of each head that the graph must hold before that, by the name of its view.
     heads: BTreeMap<Option<String>, CommitId>,
-    /// When the first epoch was fed, and when it had arrived.
+    /// The time when the first epoch was fed, and its recorded time.
     began: Option<(Instant, u64)>,
 }
 
 impl TraceTracker {
-    /// Gives the trace its number and finds out how far the store is.
+    /// Assigns the trace's number and finds the store's position.
     pub(super) fn register(feed: TraceFeed, registry: &mut Registry, archive: &Archive) -> Result<Self, EngineError> {
         let location = feed.trace.path().canonicalize().unwrap_or_else(|_| feed.trace.path().to_owned());
         let location = location.as_os_str().as_bytes().to_vec();
@@ -106,7 +106,7 @@ impl TraceTracker {
         Err(EngineError::OtherTrace { source_name: self.feed.name.clone() })
     }
 
-    /// Returns what the graph is told first: the files of every head as the store has them.
+    /// Returns what the graph gets first: the stored files of every head.
     pub(super) fn restores(
         &self,
         registry: &mut Registry,
@@ -126,20 +126,20 @@ impl TraceTracker {
         Ok(restores)
     }
 
-    /// The head on which commits pass through; a git source of this number would have the same.
+    /// The head for passing commits; a git source of this number would have the same.
     const fn passing(&self) -> View {
         View(u32::MAX - self.id.get())
     }
 
-    /// Returns the epoch that is fed next, and when it is due, if it is not due at once.
+    /// Returns the next epoch, and its due time, if it is not due at once.
     pub(super) fn next(&mut self) -> Result<Option<(EpochRecord, Option<Instant>)>, EngineError> {
         let Some(record) = self.feed.epoch(self.next)? else { return Ok(None) };
-        // Time runs from the first load on: what follows it would be late before it begins.
+        // Time starts after the first load; otherwise the next epochs would be late before they begin.
         let pace = self.feed.pace.filter(|pace| *pace > 0.0 && self.next > 0);
         let due = pace.and_then(|pace| {
             let (began, first) = *self.began.get_or_insert_with(|| (Instant::now(), record.arrived));
             let after = record.arrived.saturating_sub(first) as f64 / 1000.0 / pace;
-            // What would be due after the end of time is due never, and so at once.
+            // A due time beyond the representable range never comes, so it counts as due at once.
             Duration::try_from_secs_f64(after).ok().and_then(|after| began.checked_add(after))
         });
         Ok(Some((record, due)))
@@ -151,7 +151,7 @@ impl TraceTracker {
         self.next == 1
     }
 
-    /// Returns the head of the graph that an epoch moves, and what it stands for.
+    /// Returns the head of the graph that an epoch moves, and its purpose.
     pub(super) fn purpose(
         &self,
         record: &EpochRecord,

@@ -2,12 +2,12 @@
 //!
 //! In: options. Out: published versions, through the callback.
 //!
-//! **Invariant:** a step is announced to the publisher before it is fed, and both in one order. Once a stop is asked for, what
-//! is under way is still published if that takes no longer than [`GRACE`], but for a step that was not fed to its end; otherwise it is
-//! dropped, and the results of its stages are kept.
+//! **Invariant:** a step is announced to the publisher before it is fed, and both in one order. After a stop request, work in
+//! progress is still published if that takes at most [`GRACE`], except a partly fed step; otherwise it is dropped, and the
+//! results of its stages are kept.
 //!
-//! Each source fails for itself: what is wrong with one is noted in its [`Slot`], shown by `status`, and tried again
-//! ([`trouble`](super::trouble)); the others go on.
+//! Sources fail independently: the problem of one is noted in its [`Slot`], shown by `status`, and tried again
+//! ([`trouble`](super::trouble)); the rest is tracked.
 
 use super::beside::Beside;
 use super::board::Board;
@@ -43,37 +43,37 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How long what is under way may take once a stop is asked for.
+/// How long work in progress may take after a stop request.
 const GRACE: Duration = Duration::from_millis(600);
 
 /// How long a source that does not answer is waited for once all others are through, and how often it is looked for.
 const PATIENCE: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(10);
 
-/// Asks a tracker to stop, within a second or so; clones share the wish.
+/// Requests a tracker to stop, within a second or so; clones share the request.
 #[derive(Clone, Default, Debug)]
 pub struct Stop(Arc<OnceLock<Instant>>);
 
 impl Stop {
-    /// Asks.
+    /// Requests it.
     pub fn ask(&self) {
-        // The first wish begins the time that is left.
+        // The first request starts the remaining time.
         let _ = self.0.set(Instant::now());
     }
 
-    /// Returns whether a stop is asked for.
+    /// Returns whether a stop is requested.
     #[must_use]
     pub fn is_asked(&self) -> bool {
         self.0.get().is_some()
     }
 
-    /// Returns whether the time is over that was left to what is under way.
+    /// Returns whether the remaining time is over.
     pub(super) fn is_over(&self) -> bool {
         self.0.get().is_some_and(|asked| asked.elapsed() >= GRACE)
     }
 }
 
-/// What a tracker is made from.
+/// The options of a tracker.
 pub struct TrackerOptions {
     /// The store.
     pub layout: Layout,
@@ -81,27 +81,27 @@ pub struct TrackerOptions {
     pub config: Config,
     /// Called for every published version, on the publishing thread.
     pub on_published: OnPublished,
-    /// Asked to end the work early.
+    /// The request to end the work early.
     pub stop: Stop,
 }
 
-/// What the program and a replay give a tracker beside its options.
+/// Further options, from the program and a replay.
 #[derive(Default)]
 pub struct Extras {
-    /// Traces that are sources as well; they may be the only ones.
+    /// Traces as additional sources; they may be the only ones.
     pub traces: Vec<TraceFeed>,
     /// Rules in place of those of the configuration.
     pub rules: Option<Arc<Rules>>,
     /// A model in place of the built-in one.
     pub embedder: Option<Arc<dyn Embedder>>,
-    /// How many epochs share one publish at the most.
+    /// Most epochs that share one publish.
     pub max_batch: Option<usize>,
-    /// How many files one slice of a large step changes at the most.
+    /// Most files of one slice of a large step.
     pub max_slice: Option<usize>,
-    /// Records what arrives.
+    /// The recorder.
     pub recorder: Option<LiveRecorder>,
-    /// Whether the sources will be followed: what is wrong with one is logged as it begins and ends, and a repository without
-    /// a commit is waited for.
+    /// Whether the sources will be followed: then problems are logged as they begin and end, and a repository without a commit is
+    /// waited for.
     pub follows: bool,
     /// Where texts are parsed.
     pub parsing: Parsing,
@@ -109,7 +109,7 @@ pub struct Extras {
 
 /// A store that is kept in step with its sources.
 pub struct Tracker {
-    // In the order in which they must go: no epoch is fed any more, what is under way is published, the lock is given back.
+    // In drop order: feeding stops, work in progress is published, the lock is released.
     pub(super) mill: Mill,
     pub(super) publisher: Publisher,
     pub(super) registry: Registry,
@@ -118,39 +118,39 @@ pub struct Tracker {
     pub(super) rules: Arc<Rules>,
     pub(super) layout: Layout,
     pub(super) slots: Vec<Slot>,
-    /// The slot whose turn it is.
+    /// The slot whose turn is next.
     pub(super) turn: usize,
-    /// Whether trouble is logged.
+    /// Whether problems are logged.
     pub(super) follows: bool,
     pub(super) looks: LookBook,
     pub(super) stop: Stop,
     pub(super) board: Board,
     pub(super) recorder: Option<LiveRecorder>,
     pub(super) planning: Planning,
-    /// Contents that could not be read, and when they are tried again.
+    /// Contents that could not be read, with the times of their next tries.
     pub(super) attempts: Attempts,
-    /// How many files the graph holds of each head, once what was fed is through.
+    /// The number of files of each head in the graph, once all fed epochs are through.
     pub(super) files: BTreeMap<View, usize>,
     pub(super) max_slice: usize,
-    /// Changes that are under way at the most, but for an epoch that alone has more.
+    /// Most changes in progress, except for an epoch that alone has more.
     pub(super) max_changes: usize,
-    /// Changes that were fed since the memo last turned its cards.
+    /// Changes fed since the memo last turned its cards.
     pub(super) since_turn: usize,
     pub(super) next_epoch: u64,
     _lock: WriterLock,
 }
 
 impl Tracker {
-    /// Opens the store for writing, making it if need be, and everything it works with.
+    /// Opens the store for writing, which it creates if needed, and everything it works with.
     ///
     /// # Errors
-    /// Where another process writes to the store, a part of it is damaged or of another format, or no source can be
-    /// opened and the store knows none of them. Nothing is changed then.
+    /// If another process writes to the store, a part of it is damaged or of another format, or no source can be opened and the
+    /// store has none of them. Then nothing is changed.
     pub fn open(options: TrackerOptions) -> Result<Self, EngineError> {
         Self::open_with(options, Extras::default())
     }
 
-    /// As [`Self::open`], with what a replay adds.
+    /// As [`Self::open`], with further options for a replay.
     ///
     /// # Errors
     /// As [`Self::open`], and where the store was filled from another trace.
@@ -296,13 +296,13 @@ impl Tracker {
         Ok(tracker)
     }
 
-    /// Brings the index in step with every source, and returns once all of it is published, or a stop was asked for.
+    /// Brings the index in step with every source, and returns once all of it is published, or a stop was requested.
     ///
-    /// Sources that are fetched are fetched first; where that fails, what is here already is taken. A source that fails is
-    /// left out, and so are heads and commits that cannot be indexed: [`Self::left_out`] names them.
+    /// Sources with a fetch interval are fetched first; if that fails, the objects that are already here are used. A failing
+    /// source is left out, and so are heads and commits that cannot be indexed: [`Self::left_out`] names them.
     ///
     /// # Errors
-    /// Where every source fails, or the store cannot be written.
+    /// If every source fails, or the store cannot be written.
     pub fn catch_up(&mut self) -> Result<(), EngineError> {
         for fetching in self.fetchings() {
             fetching.once(&mut Default::default());
@@ -310,7 +310,7 @@ impl Tracker {
         unless_interrupted(self.look())
     }
 
-    /// Returns what could not be taken so far, a line each: sources, heads and commits, and losses that are held back.
+    /// Returns what is left out so far, a line each: sources, heads and commits, and losses that are held back.
     #[must_use]
     pub fn left_out(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -329,12 +329,12 @@ impl Tracker {
         lines
     }
 
-    /// Returns the sources that are fetched.
+    /// Returns the sources with a fetch interval.
     pub(super) fn fetchings(&self) -> Vec<Fetching> {
         self.slots.iter().filter_map(|slot| self.fetching(slot)).collect()
     }
 
-    /// Returns what fetches for a source, if it is fetched.
+    /// Returns the fetcher of a source, if it has a fetch interval.
     pub(super) fn fetching(&self, slot: &Slot) -> Option<Fetching> {
         match &slot.source {
             Source::Git(git, _) => Some(Fetching {
@@ -348,12 +348,12 @@ impl Tracker {
         }
     }
 
-    /// Waits until what keeps searches quick is done as well, for who starts no tracker soon after.
+    /// Waits until maintenance is done as well, for callers that start no tracker soon after.
     pub fn tidy(&self) {
         self.publisher.tidy(&self.stop);
     }
 
-    /// Looks at every source as it is here, and returns once all of it is published.
+    /// Looks at every source once, and returns when all of it is published.
     fn look(&mut self) -> Result<(), EngineError> {
         let mut failure = None;
         for index in 0..self.slots.len() {
@@ -363,7 +363,7 @@ impl Tracker {
                 slot.trouble = None;
                 continue;
             };
-            // What was missing at the start is not looked for again at once.
+            // Missing sources are not searched again immediately after the start.
             if slot.trouble.as_ref().is_none_or(Trouble::is_due) {
                 let opened = Opened::open(&missing.config, &self.layout);
                 self.take_up(index, opened)?;
@@ -400,10 +400,10 @@ impl Tracker {
         self.board.write(&self.layout);
     }
 
-    /// Keeps the index in step until a stop is asked for, then publishes what can still be published.
+    /// Keeps the index in step until a stop is requested, then publishes what can still be published.
     ///
     /// # Errors
-    /// Where the store cannot be written. A source that cannot be read is reported and tried again.
+    /// If the store cannot be written. A source that cannot be read is reported and tried again.
     pub async fn follow(&mut self) -> Result<(), EngineError> {
         self.follows = true;
         unless_interrupted(follow::follow(self).await)
@@ -415,7 +415,7 @@ impl Tracker {
     }
 }
 
-/// A stop before all is published is no failure: the next start goes on from what is.
+/// A stop before all is published is no failure: the next start continues.
 fn unless_interrupted(ended: Result<(), EngineError>) -> Result<(), EngineError> {
     match ended {
         Err(EngineError::Interrupted) => Ok(()),
@@ -427,7 +427,7 @@ impl Drop for Tracker {
     fn drop(&mut self) {
         if self.stop.is_asked() && !self.publisher.is_idle() {
             self.mill.halt();
-            // The next start finds there what was cleaned, cut and embedded so far.
+            // The next start finds the cleaned, cut and embedded results there.
             self.memo.save();
         }
     }

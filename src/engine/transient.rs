@@ -1,8 +1,8 @@
-//! Documents whose fate is owed to the moment: an object that is missing, a file that changed under the reader.
+//! Documents with a transient fault: a missing object, a file that changed during the read.
 //!
-//! In: what the graph put out for each epoch. Out: which documents of which heads are worth another look.
+//! In: the graph's output of each epoch. Out: the documents of each head to try again.
 //!
-//! **Invariant:** it holds exactly the documents that stand in the graph with such a fate; its size is their number.
+//! **Invariant:** it holds exactly the documents in the graph with such a fault; its size is their number.
 
 use super::contents::{AllContents, Look};
 use crate::store::{Catalogue, StoreError};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub(super) struct Transient(BTreeMap<(View, DocumentPath), Document>);
 
 impl Transient {
-    /// Takes an epoch's changes over.
+    /// Applies an epoch's changes.
     pub(super) fn take(&mut self, changes: &[(View, Document, isize)]) {
         let transient = |wanted: isize| {
             changes.iter().filter(move |(_, document, change)| *change == wanted && is_transient(&document.outcome))
@@ -36,15 +36,15 @@ impl Transient {
     }
 }
 
-/// Returns the rows of documents that were owed to the moment and can be read by now.
+/// Returns the rows of documents that had a transient fault and can be read now.
 ///
-/// Costs a look at every row that a document ever had.
+/// The cost is one read of every row that a document ever had.
 pub(super) fn mendable(catalogue: &Catalogue, contents: &AllContents) -> Result<RoaringBitmap, StoreError> {
     let rows = (0..catalogue.next_document()?).map(Ordinal::new);
     let mut mendable = RoaringBitmap::new();
     let mut readable: FxHashMap<ContentId, bool> = FxHashMap::default();
     for ordinal in rows {
-        // A row that a broken publish left out names nothing.
+        // A row that an interrupted publish left out names nothing.
         let Ok(document) = catalogue.document(ordinal) else { continue };
         let content = document.content;
         if is_transient(&document.outcome)
@@ -87,7 +87,7 @@ mod tests {
             (View(1), document("c", 3, Outcome::Skipped(SkipReason::Binary)), 1),
         ]);
         assert_eq!(transient.documents().len(), 3);
-        // A path whose missing content gives way to another missing one stays, with the new content.
+        // A path whose missing content is replaced by another missing one stays, with the new content.
         transient.take(&[
             (View(1), document("a", 1, missing()), -1),
             (View(1), document("a", 4, missing()), 1),

@@ -1,25 +1,25 @@
-//! What is wrong with a source, or with a part of it, and when it is tried again.
+//! The trouble of a source, or of a part of it, with the time of the next try.
 //!
-//! In: failures and successes. Out: what is to be said, what `status` shows, and when the next try is due.
+//! In: failures and successes. Out: messages, data for `status`, and the time of the next try.
 //!
 //! | state | it fails | it works |
 //! |---|---|---|
-//! | well | troubled: said once, tried again in a second | well |
-//! | troubled | said again only if the cause is another one; the wait doubles, up to a minute | well: said once |
+//! | well | troubled: logged once, tried again in a second | well |
+//! | troubled | logged again only if the cause changed; the wait doubles, up to a minute | well: logged once |
 //!
-//! **Invariant:** however often the same thing fails, it is said once when it begins and once when it ends.
+//! **Invariant:** however often the same thing fails, it is logged once when it begins and once when it ends.
 
 use super::board::now;
 use crate::store::{LeftOutState, TroubleState};
 use snapshots::CommitId;
 use std::time::{Duration, Instant};
 
-/// Time before the first further try.
+/// Time before the first retry.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// Longest time between two tries.
 pub(super) const LONGEST: Duration = Duration::from_secs(60);
 
-/// What is wrong, since when, and until when it is left alone.
+/// The problem, its first time, and the time of the next try.
 #[derive(Clone, Debug)]
 pub(super) struct Trouble {
     pub(super) what: String,
@@ -30,7 +30,7 @@ pub(super) struct Trouble {
 }
 
 impl Trouble {
-    /// Notes a failure; `wait` is how long it is left alone where the caller decides that. Returns whether it is to be said.
+    /// Notes a failure; `wait` is set if the caller decides the time until the next try. Returns whether to log it.
     pub(super) fn note(trouble: &mut Option<Self>, what: String, wait: Option<Duration>) -> bool {
         let (since, failures) = trouble.as_ref().map_or_else(|| (now(), 0), |known| (known.since, known.failures));
         let is_new = trouble.as_ref().is_none_or(|known| known.what != what);
@@ -40,12 +40,12 @@ impl Trouble {
         is_new
     }
 
-    /// Says that trying again is of no use until something moves.
+    /// Disables retries until something moves.
     pub(super) fn for_good(self) -> Self {
         Self { next: None, ..self }
     }
 
-    /// Says since when it is so, where that is known from elsewhere.
+    /// Sets the first time, if it is known from elsewhere.
     pub(super) fn since(self, since: i64) -> Self {
         Self { since, ..self }
     }
@@ -69,7 +69,7 @@ impl Trouble {
     }
 }
 
-/// A head or a commit that is left out while the rest of its repository goes on.
+/// A head or a commit that is left out while the rest of its repository is tracked.
 #[derive(Clone, Debug)]
 pub(super) struct LeftOut {
     /// The view, or the ref.

@@ -1,12 +1,12 @@
-//! Work that can wait: what a short step of it came to, and threads that let others go first.
+//! Background work: the result of a maintenance step, and low-priority threads.
 //!
-//! In: work. Out: what it came to, once its thread has ended.
+//! In: work. Out: its result, once its thread has ended.
 //!
-//! **Invariant:** a thread reads what does not change and writes what nobody looks at; whoever began the work takes over what it made,
-//! or nobody does. What is dropped is told that it is not wanted any more, and waited for; where the processors have so much else to do
-//! that it does not get to look, it is left behind, writes under a name that nobody else uses, and ends when it looks.
+//! **Invariant:** a thread reads only immutable data and writes only private files. The owner adopts the result or discards it.
+//! Dropping the handle tells the thread to stop, and waits for it. If the processors are too busy for the thread to notice, it is
+//! abandoned: it writes under a name that no other code uses, and ends when it notices.
 //!
-//! How far others go first is a wish; where the system refuses it, threads share.
+//! The priority is best effort; if the system refuses it, threads share equally.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,45 +19,45 @@ use thread_priority::{
     NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
 };
 
-/// How long a thread lets others go first whose end somebody waits for (nice(2)): beside one that does not it gets a tenth of a processor.
+/// Nice value of a thread whose end is awaited (nice(2)): beside a normal thread it gets a tenth of a processor.
 const NICENESS: i32 = 10;
-/// How long a thread is waited for that nobody wants.
+/// How long an unwanted thread is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Room on the disk that is left to commits: work that can wait fills no disk.
+/// Disk space that is reserved for commits: background work never fills the disk.
 const RESERVED_BYTES: u64 = 256 << 20;
 
-/// Whether a thread was left behind that may be at work still.
+/// Whether an abandoned thread may still be running.
 static IS_ANY_LEFT: AtomicBool = AtomicBool::new(false);
 
-/// Returns whether a thread was left behind that may be at work still: then the process had better end at once.
+/// Returns whether an abandoned thread may still be running: then the process should exit immediately.
 pub(crate) fn is_any_left() -> bool {
     IS_ANY_LEFT.load(Ordering::Relaxed)
 }
 
-/// How far a thread lets others go first.
+/// The priority of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Urgency {
-    /// Somebody waits for its end, so it goes on beside whatever else there is, slowly.
+    /// A user waits for its end, so it makes progress beside any other load, slowly.
     Awaited,
-    /// Nobody does, so it gets what everybody else leaves (`SCHED_IDLE` of sched(7)), and gives it back at once: a search or a publish does
-    /// not feel it, where a nicer one makes them wait for its slice of a few milliseconds.
+    /// Idle priority (`SCHED_IDLE` of sched(7)): no one waits for it. It yields at once, so a search or a publish does not notice
+    /// it; a merely nice thread would delay them for its time slice of a few milliseconds.
     CanWait,
 }
 
-/// What a step of upkeep left to do.
+/// The work left after a maintenance step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tended {
     /// Nothing, for now.
     Idle,
-    /// A thread works on it, and nothing can be done before that ends.
+    /// A thread works on it, and nothing can be done before it ends.
     Waits,
     /// The next step.
     Busy,
 }
 
 impl Tended {
-    /// Returns what two parts of upkeep left to do together.
+    /// Combines the work left by two parts of maintenance.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -68,9 +68,10 @@ impl Tended {
     }
 }
 
-/// Work of a thread of its own.
+/// Work in a separate thread.
 ///
-/// The thread is not joined: to end takes it a moment of a processor, for which it waits like for any other, and so would who joins it.
+/// The thread is not joined: exiting needs a moment of processor time, which an idle-priority thread may have to wait for, and so
+/// would the joining thread.
 #[derive(Debug)]
 pub(crate) struct Background<T> {
     made: Arc<Made<T>>,
@@ -78,7 +79,7 @@ pub(crate) struct Background<T> {
     urgency: Urgency,
 }
 
-/// What work came to, once it is done: nothing if it panicked, or if somebody has it already.
+/// The result of the work, once it is done: nothing if it panicked, or if it was already taken.
 #[derive(Debug)]
 struct Made<T> {
     state: Mutex<(bool, Option<T>)>,
@@ -96,12 +97,12 @@ impl<T> Made<T> {
     }
 }
 
-/// Whether work is not wanted any more; whoever works looks now and then, and ends as soon as it can.
+/// Whether the work is unwanted; the thread checks this regularly, and ends as soon as it can.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Unwanted(Arc<AtomicBool>);
 
 impl Unwanted {
-    /// Says that the work is not wanted any more.
+    /// Marks the work as unwanted.
     pub(crate) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -113,7 +114,7 @@ impl Unwanted {
 }
 
 impl<T: Send + 'static> Background<T> {
-    /// Begins to work, in a thread that lets others go first.
+    /// Starts the work in a low-priority thread.
     pub(crate) fn begin(
         name: &str,
         urgency: Urgency,
@@ -137,33 +138,33 @@ impl<T> Background<T> {
         self.made.lock().0
     }
 
-    /// Returns whether somebody who waits for something else had better not wait for this.
+    /// Returns whether an unrelated wait should not include this work.
     pub(crate) fn is_in_the_way(&self) -> bool {
         self.urgency == Urgency::CanWait && !self.is_finished()
     }
 
-    /// Says that the work is not wanted any more, and does not wait for its end.
+    /// Marks the work as unwanted, and does not wait for its end.
     pub(crate) fn leave(self) {
         self.unwanted.set();
         if !self.is_finished() {
             IS_ANY_LEFT.store(true, Ordering::Relaxed);
         }
-        // Nobody waits when this is dropped.
+        // The drop must not wait.
         self.made.put(None);
     }
 
-    /// Waits until the work is done, and returns what it came to; nothing if it panicked.
+    /// Waits until the work is done, and returns its result; nothing if it panicked.
     pub(crate) fn end(self) -> Option<T> {
         let state = self.made.done.wait_while(self.made.lock(), |(is_done, _)| !*is_done);
         state.unwrap_or_else(PoisonError::into_inner).1.take()
     }
 
-    /// Says that the work is not wanted any more, waits a while for its end, and returns what it came to all the same.
+    /// Marks the work as unwanted, waits a while for its end, and still returns its result if there is one.
     pub(crate) fn give_up(self) -> Option<T> {
         self.abandon()
     }
 
-    /// Waits so long for the end of the work, and returns whether it is done.
+    /// Waits at most so long for the end of the work, and returns whether it is done.
     pub(crate) fn is_finished_within(&self, patience: Duration) -> bool {
         let waited = self.made.done.wait_timeout_while(self.made.lock(), patience, |(is_done, _)| !*is_done);
         waited.unwrap_or_else(PoisonError::into_inner).0.0
@@ -184,8 +185,8 @@ impl<T> Drop for Background<T> {
     }
 }
 
-/// Returns whether so many bytes can be written to a folder without taking the room that commits need. Where the system does not say,
-/// they can.
+/// Returns whether so many bytes can be written to a folder without using the space that commits need; true if the system does
+/// not tell.
 pub(crate) fn has_room(folder: &Path, bytes: u64) -> bool {
     let Ok(disk) = rustix::fs::statvfs(folder) else { return true };
     let has_room = disk.f_bavail.saturating_mul(disk.f_frsize) >= bytes.saturating_add(RESERVED_BYTES);
@@ -195,7 +196,7 @@ pub(crate) fn has_room(folder: &Path, bytes: u64) -> bool {
     has_room
 }
 
-/// Lowers the priority of the thread that calls, for good: nobody may raise it again.
+/// Lowers the priority of the calling thread permanently: it cannot be raised again.
 pub(crate) fn let_others_go_first(urgency: Urgency) {
     let _ = match urgency {
         Urgency::Awaited => rustix::process::nice(NICENESS).is_ok(),
@@ -241,7 +242,7 @@ mod tests {
             ended.send(()).unwrap();
         });
         let left = left.unwrap();
-        assert!(!left.is_in_the_way(), "somebody waits for it");
+        assert!(!left.is_in_the_way(), "a user waits for it");
         left.leave();
         assert!(is_any_left());
         told.recv().unwrap();

@@ -1,14 +1,13 @@
-//! The two indexes under one ordinal, and what is published through them.
+//! The two indexes under one ordinal, and publishing to them.
 //!
 //! In: epochs of the graph. Out: versions that can be searched.
 //!
-//! **Invariant:** entry *n* is document *n* of the lexical index and vector *n* of the vector index; nothing is
-//! overwritten, and nothing removed that a kept version or a living reader needs. A version is a bitmap of live ordinals, and both indexes answer through it, the newest version like any
-//! other.
+//! **Invariant:** entry *n* is document *n* of the lexical index and vector *n* of the vector index. Nothing is overwritten, and
+//! nothing is removed that a kept version or a living reader needs. A version is a bitmap of live ordinals, and both indexes
+//! answer through it, for the newest version as for any other.
 //!
 //! In the order of the flow: [`lexical`] and [`vector`] (the indexes), [`apply`] (from an epoch to a published version),
-//! [`IndexReader`] (any version, ready to be searched), [`audit`] (whether all of that holds), [`collect`] (what nobody
-//! needs any more).
+//! [`IndexReader`] (any version, ready to be searched), [`audit`] (consistency checks), [`collect`] (garbage collection).
 
 pub mod apply;
 pub mod audit;

@@ -2,9 +2,9 @@
 //!
 //! In: scored ordinals in any sequence. Out: the best of them, best first.
 //!
-//! **Invariant:** what comes out depends on the set that went in and not on its sequence, so the layout of segments
-//! leaves no trace. Ordinals depend on history, so they never break a tie between entries that [`TieOrder`] can tell
-//! apart; that order (path, then entry identity) costs a look-up and is asked on equal score bits only.
+//! **Invariant:** the result depends on the set of offered entries and not on their sequence, so the layout of segments has no
+//! effect. Ordinals depend on history, so they never break a tie between entries that [`TieOrder`] can distinguish. That order
+//! (path, then entry identity) costs a look-up and is used for equal score bits only.
 
 use snapshots::Ordinal;
 use std::cmp::Ordering;
@@ -20,7 +20,7 @@ pub trait TieOrder: Sync {
 
 /// Keeps the best `limit` entries under (score descending, [`TieOrder`]).
 ///
-/// Memory grows with what is kept and never beyond `limit`, however large that is.
+/// Memory grows with the kept entries and never beyond `limit`, however large that is.
 ///
 /// ```
 /// use snapshots::Ordinal;
@@ -43,7 +43,7 @@ pub trait TieOrder: Sync {
 pub struct TopK<'a> {
     limit: usize,
     ties: &'a dyn TieOrder,
-    /// The worst of those kept is on top.
+    /// The worst kept entry is on top.
     heap: BinaryHeap<Ranked<'a>>,
 }
 
@@ -60,7 +60,7 @@ impl Ord for Ranked<'_> {
             if self.ordinal == other.ordinal {
                 return Ordering::Equal;
             }
-            // The ordinal decides only where a tie order is not total; a heap needs some answer.
+            // The ordinal decides only if a tie order is not total; a heap needs some answer.
             self.ties.compare(self.ordinal, other.ordinal).then(self.ordinal.cmp(&other.ordinal))
         })
     }
@@ -87,14 +87,14 @@ impl<'a> TopK<'a> {
         Self { limit, ties, heap: BinaryHeap::new() }
     }
 
-    /// Returns whether an entry of this score could still be kept; asks no tie order.
+    /// Returns whether an entry of this score could still be kept; does not use the tie order.
     #[inline]
     #[must_use]
     pub fn admits(&self, score: f32) -> bool {
         self.heap.len() < self.limit || self.heap.peek().is_some_and(|worst| score.total_cmp(&worst.score).is_ge())
     }
 
-    /// Returns the least score that can still be kept: what is below it need not be offered.
+    /// Returns the least score that can still be kept: lower ones need not be offered.
     #[inline]
     #[must_use]
     pub fn bar(&self) -> f32 {
@@ -117,7 +117,7 @@ impl<'a> TopK<'a> {
         }
     }
 
-    /// Returns what was kept, best first.
+    /// Returns the kept entries, best first.
     #[must_use]
     pub fn into_ranked(self) -> Vec<(Ordinal, f32)> {
         self.heap.into_sorted_vec().into_iter().map(|kept| (kept.ordinal, kept.score)).collect()
@@ -130,7 +130,7 @@ mod tests {
     use proptest::prelude::*;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-    /// Ranks ordinals by a scrambled key and counts how often it is asked.
+    /// Ranks ordinals by a scrambled key and counts its calls.
     #[derive(Default)]
     struct Scrambled(AtomicUsize);
 

@@ -1,10 +1,10 @@
-//! A store open for reading: any version of it, from this process or beside a tracker in another.
+//! A store open for reading: any version of it, in this process or beside a tracker in another.
 //!
-//! In: a store's folder. Out: views of versions that can be searched, and what their ordinals stand for.
+//! In: a store's folder. Out: views of versions that can be searched, and the data of their ordinals.
 //!
-//! **Invariant:** the log is read before the indexes. An index holds what a version needs before the version is logged,
-//! so whatever version the log names, both indexes have all of it: no half of an epoch is ever seen. A lease is taken
-//! before the log is read and renewed after, so nothing that this reader may look at is collected under it.
+//! **Invariant:** the log is read before the indexes. An index holds all data of a version before the version is logged, so both
+//! indexes have all of any version in the log: no reader sees half of an epoch. The reader takes its lease before it reads the
+//! log and renews it after, so no entry that it may search is collected.
 
 use super::lexical::{LexicalError, LexicalReader, LexicalView, LiveStatistics, OrdinalMaps};
 use super::order::TieOrder;
@@ -16,23 +16,23 @@ use snapshots::{Archive, ArchiveError, Ordinal, Tokens, VersionId};
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// How many views are kept: the heads of a few sources, and the commits that were asked about last.
+/// How many views are cached: the heads of a few sources, and the commits of the last requests.
 const KEPT_VIEWS: usize = 8;
 
-/// Why a store cannot be read.
+/// Reason why a store cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReaderError {
-    /// The database refused.
+    /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The version log refused.
+    /// The version log failed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The lexical index refused.
+    /// The lexical index failed.
     #[error(transparent)]
     Lexical(#[from] LexicalError),
-    /// The vector index refused.
+    /// The vector index failed.
     #[error(transparent)]
     Vector(#[from] VectorError),
     /// Nothing has been published yet.
@@ -62,7 +62,7 @@ struct Parts {
     views: Vec<Arc<IndexView>>,
 }
 
-/// One version, or the union of one version a source, ready to be searched. It never changes.
+/// One version, or the union of one version per source, ready to be searched. It never changes.
 pub struct IndexView {
     /// The versions, in the order of their sources.
     pub versions: Vec<VersionId>,
@@ -80,11 +80,11 @@ impl IndexReader {
     /// Opens the store of a layout for the vectors of one model.
     ///
     /// # Errors
-    /// Where there is no store, or a part of it is damaged, of another format, or of another model.
+    /// If there is no store, or a part of it is damaged, of another format, or of another model.
     pub fn open(layout: &Layout, model: ModelId, dimensions: u32) -> Result<Self, ReaderError> {
         layout.check()?;
         let mut lease = Lease::take(layout)?;
-        // A store whose first version is not published yet may lack any of its parts.
+        // A store without a published version may lack any of its parts.
         let archive = Archive::open_reader(&layout.versions()).map_err(|error| match error {
             _ if !layout.versions().join("versions.log").exists() => ReaderError::Empty,
             error => error.into(),
@@ -107,12 +107,12 @@ impl IndexReader {
         })
     }
 
-    /// Reads on from where the store was last read; returns whether anything was published or dropped since.
+    /// Reads the store on from the last position; returns whether anything was published or dropped since.
     ///
-    /// Nobody is searching meanwhile: what a search under way needs might be collected once the lease is renewed.
+    /// No search may run meanwhile: entries of a running search might be collected once the lease is renewed.
     ///
     /// # Errors
-    /// Where a part cannot be read; what was known before stays.
+    /// If a part cannot be read; the known state stays.
     pub fn refresh(&mut self) -> Result<bool, ReaderError> {
         let parts = self.parts.get_mut().unwrap_or_else(PoisonError::into_inner);
         let moved = parts.archive.refresh()?;
@@ -128,12 +128,12 @@ impl IndexReader {
         Ok(moved)
     }
 
-    /// Returns the view of one version, or of one version a source together.
+    /// Returns the view of one version, or of one version per source together.
     ///
-    /// Costs nothing for the views that were asked for last.
+    /// It costs nothing for the last requested views.
     ///
     /// # Errors
-    /// Where a version is not in the log, or an index lacks some of it.
+    /// If a version is not in the log, or an index lacks a part of it.
     pub fn view(&self, versions: &[VersionId]) -> Result<Arc<IndexView>, ReaderError> {
         let mut parts = self.parts();
         if let Some(at) = parts.views.iter().position(|view| view.versions == versions) {
@@ -164,7 +164,7 @@ impl IndexReader {
         Ok(view)
     }
 
-    /// Returns the entries of all versions together, and their statistics: an entry that several hold counts once.
+    /// Returns the entries of all versions together, and their statistics: an entry of several versions counts once.
     fn union(&self, archive: &Archive, versions: &[VersionId]) -> Result<(RoaringBitmap, LiveStatistics), ReaderError> {
         let mut entries = RoaringBitmap::new();
         let mut tokens = Tokens::default();
@@ -199,13 +199,13 @@ impl IndexReader {
         Ok(view.vectors.get_or_init(|| vectors.set()).clone())
     }
 
-    /// Returns how many live entries of a view lack a vector that the model gave them, since a file was lost: what is near to
-    /// a question may be among them.
+    /// Returns how many live entries of a view lack a vector that the model gave them, because a file was lost: the nearest
+    /// entries to a question may be among them.
     ///
-    /// Costs a look at the rows of the entries without a vector, which are few, the first time.
+    /// The first call reads the rows of the entries without a vector, which are few.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn lost_vectors(&self, view: &IndexView) -> Result<u64, ReaderError> {
         if let Some(lost) = view.lost_vectors.get() {
             return Ok(*lost);
@@ -220,56 +220,56 @@ impl IndexReader {
         Ok(*view.lost_vectors.get_or_init(|| lost))
     }
 
-    /// Returns those of `entries` that a filter lets pass.
+    /// Returns those of `entries` that pass a filter.
     ///
-    /// Costs some milliseconds a million entries; the first time, the reading of their columns.
+    /// The cost is some milliseconds a million entries; the first call also reads their columns.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn passing(&self, entries: &RoaringBitmap, judge: &dyn Judge) -> Result<RoaringBitmap, ReaderError> {
         Ok(self.columns.passing(&self.catalogue, entries, judge)?)
     }
 
-    /// Calls `look` with each path at which one of `entries` stands, in no order.
+    /// Calls `look` with each distinct path of `entries`, in no order.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn each_path(&self, entries: &RoaringBitmap, look: impl FnMut(&[u8])) -> Result<(), ReaderError> {
         Ok(self.columns.each_path(&self.catalogue, entries, look)?)
     }
 
-    /// Returns the paths at which entries stand, each once, sorted by bytes.
+    /// Returns the distinct paths of entries, sorted by bytes.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn paths(&self, entries: &[Ordinal]) -> Result<Vec<DocumentPath>, ReaderError> {
         Ok(self.columns.paths(&self.catalogue, entries)?)
     }
 
-    /// Returns the number of an entry's path: entries have the same one if and only if they stand at one path.
+    /// Returns the number of an entry's path: entries have the same one if and only if they have the same path.
     ///
     /// # Errors
-    /// Where the database fails or lacks the row.
+    /// If the database fails or lacks the row.
     pub fn path_number(&self, entry: Ordinal) -> Result<u32, ReaderError> {
         Ok(self.columns.path_number(&self.catalogue, entry)?)
     }
 
-    /// Lets go of the database's file where much of it has become resident, and nobody holds it.
+    /// Unmaps the database if much of its file is resident, unless it is in use.
     pub fn let_go_of_much(&self) {
         self.database.let_go_of_much();
     }
 
-    /// Lets go of the database's file, unless somebody holds it; whoever asks next maps it again.
+    /// Unmaps the database, unless it is in use; the next access maps it again.
     pub fn let_go(&self) {
         self.database.let_go();
     }
 
-    /// Calls `look` with the version log as it was last read.
+    /// Calls `look` with the version log as last read.
     pub fn with_archive<T>(&self, look: impl FnOnce(&Archive) -> T) -> T {
         look(&self.parts().archive)
     }
 
-    /// Returns what ordinals stand for.
+    /// Returns the catalogue.
     #[must_use]
     pub const fn catalogue(&self) -> &Catalogue {
         &self.catalogue
@@ -287,22 +287,22 @@ impl IndexReader {
         &self.database
     }
 
-    /// Returns where the store is.
+    /// Returns the location of the store.
     #[must_use]
     pub const fn layout(&self) -> &Layout {
         &self.layout
     }
 
     fn parts(&self) -> MutexGuard<'_, Parts> {
-        // Every step leaves the parts whole, so a panic elsewhere does not spoil them.
+        // The state is consistent after every step, so a panic elsewhere does not spoil it.
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Ties go by path, then by the entry's identity; asked on equal scores only.
+/// Ties are ordered by path, then by the entry's identity; used for equal scores only.
 impl TieOrder for IndexReader {
     fn compare(&self, left: Ordinal, right: Ordinal) -> Ordering {
-        // A store that lost a row has worse troubles, which reading the hit will report.
+        // A store that lost a row has a larger problem, which reading the hit will report.
         let compared = self.columns.compare(&self.catalogue, left, right);
         compared.unwrap_or_else(|_| left.cmp(&right))
     }

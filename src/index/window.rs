@@ -1,13 +1,13 @@
-//! The part of a version's bitmap that a segment's ordinals may meet, laid out as bits.
+//! The part of a version's bitmap between a segment's least and greatest ordinal, as plain bits.
 //!
 //! In: a bitmap, and the ordinals' bounds and number. Out: whether an ordinal is in the bitmap, in a nanosecond.
 //!
-//! **Invariant:** within its bounds it holds what the bitmap holds. Where ordinals are spread so thinly that laying out bits
-//! costs more than it saves, the bitmap itself is asked.
+//! **Invariant:** within its bounds it equals the bitmap. If ordinals are so sparse that plain bits cost more than they save, the
+//! bitmap itself is used.
 
 use roaring::RoaringBitmap;
 
-/// Ordinals that are spread more thinly than this over their bounds are looked up in the bitmap one by one.
+/// If ordinals are more sparse than this within their bounds, each is looked up in the bitmap.
 const DENSE_SPREAD: u64 = 64;
 
 /// A bitmap between two bounds.
@@ -23,7 +23,7 @@ impl Default for Window {
 }
 
 impl Window {
-    /// Lays out `entries` from `least` to `greatest`, for `count` ordinals that will be asked for.
+    /// Prepares `entries` from `least` to `greatest`, for `count` look-ups.
     pub(in crate::index) fn new(entries: &RoaringBitmap, least: u32, greatest: u32, count: usize) -> Self {
         if u64::from(greatest - least) > DENSE_SPREAD * count as u64 {
             let mut within = entries.clone();

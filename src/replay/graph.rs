@@ -1,8 +1,8 @@
-//! The graph alone: epochs through the dataflow and nothing published, so that its own share is seen.
+//! Replays the graph alone: epochs go through the dataflow and nothing is published, which shows the graph's own cost.
 //!
-//! In: a trace. Out: samples with the digest of each head, kept up from the entries that the graph puts out.
+//! In: a trace. Out: samples with the digest of each head, computed from the entries that the graph emits.
 //!
-//! **Invariant:** it is the graph of the engine over a memo in memory; digests are compared as in a whole replay.
+//! **Invariant:** it is the engine's graph over an in-memory memo; digests are compared as in a whole replay.
 
 use super::ReplayError;
 use super::reckon::Facts;
@@ -21,10 +21,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Epochs that may be under way, as in the engine.
+/// Epochs that may be in progress, as in the engine.
 const MAX_OPEN: usize = 96;
 
-/// Contents of a trace, as the graph asks for them.
+/// The contents of a trace, for the graph.
 struct FromTrace(TraceContents);
 
 impl Contents for FromTrace {
@@ -59,7 +59,7 @@ pub(super) fn alone(
     Ok((samples, Facts { seconds, closing: 0.0, written: written().saturating_sub(before), store: 0 }))
 }
 
-/// An epoch that is under way.
+/// An epoch in progress.
 struct Open {
     view: View,
     is_commit: bool,
@@ -138,7 +138,7 @@ fn pass(
         let diff = begun.elapsed().as_secs_f64() * 1000.0;
         open.push_back(Open { view, is_commit: record.commit().is_some(), begun, diff });
         mill.feed(Epoch(number as u64 + 1), view, record.changes)?;
-        // The first load is taken before anything follows, as in the engine.
+        // The first load is finished before the next epoch is fed, as in the engine.
         while open.len() > if number == 0 { 0 } else { MAX_OPEN } {
             let done = finished.recv().map_err(|_| dataflows::run::MillError::Stopped)?;
             take(done, &mut open);

@@ -1,6 +1,6 @@
-//! Replay: a trace through the real engine, the digest compared after every epoch, and what it took.
+//! Replay: a trace goes through the real engine, and the digest is compared after every epoch.
 //!
-//! In: a trace and some knobs. Out: a report.
+//! In: a trace and settings. Out: a report.
 //!
 //! ```text
 //!            ┌─ run: a source of the engine ─► graph ─► publisher ─► store      every epoch measured
@@ -9,9 +9,8 @@
 //!            └─ rebuild: some epochs again, each from nothing                      │
 //! ```
 //!
-//! **Invariant:** an epoch counts as proven only if the digest that came out of the engine is the recorded one, and the one
-//! that follows from the trace without the engine. Nothing of a measurement is taken while something else of the replay
-//! runs: the bound and the rebuilds come after it.
+//! **Invariant:** an epoch counts as proven only if the engine's digest equals the recorded one and the one that follows from the
+//! trace without the engine. No other part of the replay runs during a measurement: the bound and the rebuilds come after it.
 
 mod graph;
 mod page;
@@ -41,24 +40,24 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// The trace refused.
+    /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The engine refused.
+    /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The store refused.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The graph stopped.
     #[error(transparent)]
     Mill(#[from] MillError),
-    /// The rules inside the trace are no rules of this build.
+    /// This build cannot parse the rules inside the trace.
     #[error("cannot read the rules of the trace {}; replay it with the release that recorded it", path.display())]
     Rules {
         /// The trace.
         path: PathBuf,
-        /// What is wrong with them.
+        /// The error.
         source: dataflows::rules::RuleError,
     },
     /// A folder for the store cannot be made.

@@ -1,7 +1,6 @@
 //! The report as a page: tables, and plots over epochs, sizes and time.
 //!
-//! In: a [`Report`]. Out: HTML that needs nothing from outside, so it can be kept and sent. **Invariant:** whatever comes
-//! from a trace is escaped.
+//! In: a [`Report`]. Out: self-contained HTML, so it can be kept and sent. **Invariant:** all text from a trace is escaped.
 
 use super::plot::{Plot, STYLE, bars, escape, file};
 use super::report::Report;
@@ -42,7 +41,7 @@ pub fn page(report: &Report) -> String {
     html
 }
 
-/// Returns the plots of the report as SVG files: their names, and what they hold.
+/// Returns the plots of the report as SVG files: names and contents.
 #[must_use]
 pub fn plot_files(report: &Report) -> Vec<(String, String)> {
     plots(report).into_iter().map(|(name, svg)| (format!("{name}.svg"), file(&svg))).collect()
@@ -94,7 +93,7 @@ fn histogram(samples: &[&Sample]) -> Vec<(String, f64)> {
 }
 
 impl Report {
-    /// Returns the report as rows for people: what, and the figure.
+    /// Returns the report as rows for people: label and figure.
     #[must_use]
     pub fn rows(&self) -> Vec<(String, String)> {
         let mb = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);

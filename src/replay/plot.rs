@@ -1,7 +1,7 @@
-//! Plots as SVG, drawn by hand: points, lines and bars over two axes.
+//! Draws plots as SVG: points, lines and bars over two axes.
 //!
-//! In: figures. Out: an `svg` element for a page that has [`STYLE`], or a file that needs nothing from outside.
-//! **Invariant:** every figure that is not finite is left out, and every label is escaped.
+//! In: figures. Out: an `svg` element for a page that has [`STYLE`], or a self-contained file. **Invariant:** figures that are
+//! not finite are left out, and every label is escaped.
 
 use std::fmt::Write;
 
@@ -11,10 +11,10 @@ const LEFT: f64 = 64.0;
 const BOTTOM: f64 = 40.0;
 const TOP: f64 = 28.0;
 const RIGHT: f64 = 24.0;
-/// Points that are drawn at the most; more would only make the page slow.
+/// Most points that are drawn; more would only make the page slow.
 const MOST: usize = 4_000;
 
-/// How plots look, by light and by dark, in a page and in a file of their own.
+/// The style of plots, light and dark, in a page and in a separate file.
 pub(super) const STYLE: &str = "
 :root { color-scheme: light dark; --ink: #1b2330; --paper: #fff; --soft: #66707f; --grid: #d8dde5; --one: #1f6f8b; --two: #c2532f; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e4e8ee; --paper: #14181f; --soft: #97a1b0; --grid: #2d3542; --one: #5cb3cf; --two: #ee8a63; } }
@@ -23,19 +23,19 @@ svg text { font: 11px system-ui, sans-serif; fill: var(--soft); } svg .title { f
 .dots { fill: none; stroke: var(--one); stroke-opacity: .75; stroke-width: 3.6; stroke-linecap: round; } .fit { fill: none; stroke: var(--two); stroke-width: 2; }
 ";
 
-/// Makes a file of its own of a plot.
+/// Makes a separate file of a plot.
 pub(super) fn file(svg: &str) -> String {
     let (open, rest) = svg.split_at(svg.find('>').map_or(0, |end| end + 1));
     let open = open.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
     format!("{open}<style>{STYLE}</style><rect class=\"paper\" width=\"100%\" height=\"100%\"/>{rest}\n")
 }
 
-/// Returns text as it may stand in a page.
+/// Returns text with HTML escapes.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// What is drawn over two axes.
+/// A plot over two axes.
 pub(super) struct Plot<'a> {
     pub(super) title: &'a str,
     pub(super) x: &'a str,
@@ -43,9 +43,9 @@ pub(super) struct Plot<'a> {
     pub(super) points: Vec<(f64, f64)>,
     /// Whether neighbours are joined.
     pub(super) joined: bool,
-    /// Whether equal lengths are equal ratios, for figures that lie decades apart. What is 0 stands at the lower end.
+    /// Whether the scale is logarithmic, for figures that are decades apart. 0 is at the lower end.
     pub(super) decades: bool,
-    /// A line: what stands over the axis at nothing, and how much more at each unit of it.
+    /// A line: its value at 0, and its slope.
     pub(super) fit: Option<(f64, f64)>,
 }
 
@@ -67,7 +67,7 @@ impl Plot<'_> {
         if self.joined {
             let _ = write!(svg, "<polyline class=\"line\" points=\"{}\"/>", line(&mut points.iter().copied()));
         } else {
-            // One path with lines of no length, each a dot: a tenth of the bytes of as many circles.
+            // One path with zero-length lines, each a dot: a tenth of the bytes of as many circles.
             svg.push_str("<path class=\"dots\" d=\"");
             for (x, y) in points.iter().map(|point| place(*point)) {
                 let _ = write!(svg, "M{x:.1} {y:.1}h0");
@@ -75,7 +75,7 @@ impl Plot<'_> {
             svg.push_str("\"/>");
         }
         if let Some((base, slope)) = self.fit {
-            // Over decades a straight line is a curve.
+            // On a logarithmic scale a straight line is a curve.
             let end = points.iter().map(|point| point.0).fold(0.0, f64::max);
             let along = (0..=40).map(|step| over_x.at(f64::from(step) / 40.0)).filter(|x| *x <= end);
             let _ =
@@ -116,7 +116,7 @@ fn open(title: &str) -> String {
     )
 }
 
-/// From which figure to which an axis goes.
+/// The range of an axis.
 struct Axis {
     low: f64,
     high: f64,
@@ -136,7 +136,7 @@ impl Axis {
         Self { low: power(low), high: power(high.max(low + 1.0)), decades }
     }
 
-    /// Returns how far along the axis a figure stands, from 0 to 1.
+    /// Returns the position of a figure along the axis, from 0 to 1.
     fn share(&self, figure: f64) -> f64 {
         let share = if self.decades {
             (figure.max(self.low) / self.low).log10() / (self.high / self.low).log10()
@@ -146,12 +146,12 @@ impl Axis {
         share.clamp(0.0, 1.0)
     }
 
-    /// Returns the figure that stands so far along the axis.
+    /// Returns the figure at a position along the axis.
     fn at(&self, share: f64) -> f64 {
         if self.decades { self.low * (self.high / self.low).powf(share) } else { share * self.high }
     }
 
-    /// Returns where a figure is written: at every quarter, or every decade.
+    /// Returns the figures of the labels: every quarter, or every decade.
     fn ticks(&self) -> Vec<f64> {
         let steps = if self.decades { (self.high / self.low).log10().round().max(1.0) } else { 4.0 };
         (0..=steps as u32).map(|step| f64::from(step) / steps).collect()

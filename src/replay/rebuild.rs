@@ -1,8 +1,8 @@
-//! Against rebuilding: some epochs again, each as the one commit of an empty store.
+//! Compares with rebuilds: some epochs are built again, each as the only commit of an empty store.
 //!
-//! In: a trace, and what the replay measured. Out: time and work of each rebuild beside those of the mean commit.
+//! In: a trace, and the measurements of the replay. Out: time and work of each rebuild beside those of the mean commit.
 //!
-//! **Invariant:** a rebuild runs through the same engine with the same knobs; only what was there before differs.
+//! **Invariant:** a rebuild uses the same engine with the same settings; only the initial store differs.
 
 use super::ReplayError;
 use super::report::RebuildRow;
@@ -18,7 +18,7 @@ use dataflows::rules::Rules;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Builds so many of the epochs that were measured again from nothing, spread evenly.
+/// Rebuilds so many of the measured epochs from scratch, evenly spread.
 pub(super) fn sampled(
     trace: &Arc<Trace>,
     knobs: &Knobs,

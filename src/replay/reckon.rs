@@ -1,7 +1,7 @@
-//! From samples to figures: rates, distributions, ratios, trends.
+//! Computes figures from samples: rates, distributions, ratios, trends.
 //!
-//! In: samples, the proof, rebuilds. Out: a [`Report`]. **Invariant:** the first load is told apart from the commits that
-//! follow it; a ratio of work is of calls that the engine counted to inputs that were counted without it.
+//! In: samples, the proof, rebuilds. Out: a [`Report`]. **Invariant:** the first load is separate from the commits after it. A
+//! ratio of work divides the engine's calls by the inputs that were counted without the engine.
 
 use super::report::{
     AgainstRebuild, Differing, FirstLoad, Histogram, ProofReport, Ratio, RebuildRow, Report, Setting, StageTimes,
@@ -14,14 +14,14 @@ use crate::trace::Trace;
 use hdrhistogram::Histogram as Hdr;
 use snapshots::Digest;
 
-/// Epochs at either end that are compared for a trend.
+/// Epochs at each end that are compared for a trend.
 const ENDS: usize = 100;
-/// Differing epochs that are named.
+/// Most differing epochs that are named.
 const NAMED: usize = 10;
-/// The largest latency that the histogram tells apart from larger ones, in microseconds: an hour.
+/// The largest latency that the histogram distinguishes, in microseconds: an hour.
 const LONGEST: u64 = 3_600_000_000;
 
-/// What was read of the process beside the samples.
+/// Readings of the process beside the samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
     pub(super) seconds: f64,
@@ -183,7 +183,7 @@ impl WorkReport {
             let bound = proof.of(sample.number);
             let ours = [sample.calls[0], sample.calls[1], sample.calls[2], sample.moved[0], sample.moved[1]];
             let theirs = [bound.cleaned, bound.chunked, bound.embedded, bound.inserted, bound.retracted];
-            // What the graph moves for a head is not what a commit moves against its parent.
+            // The graph's moves for a head are not a commit's moves against its parent.
             let compared = if published { 5 } else { 3 };
             off += u64::from(ours[..compared] != theirs[..compared]);
             for at in 0..5 {

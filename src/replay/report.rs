@@ -1,18 +1,18 @@
-//! What a replay came to: rates, latencies, stages, work against its bound, memory, trends.
+//! The result of a replay: rates, latencies, stages, work against its bound, memory, trends.
 //!
-//! In: nothing; `reckon` fills it in. Out: a [`Report`], the one value that terminal, JSON and page are made of.
+//! In: nothing; `reckon` fills it in. Out: a [`Report`], the one source of terminal output, JSON and page.
 //!
-//! **Invariant:** a report holds figures and names, and nothing of the texts that were replayed.
+//! **Invariant:** a report holds figures and names, and none of the replayed texts.
 
 use super::sample::Sample;
 use serde::Serialize;
 
-/// What a replay came to.
+/// The result of a replay.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was replayed.
+    /// The trace.
     pub trace: TraceFacts,
-    /// Where, and how.
+    /// Machine and settings.
     pub setting: Setting,
     /// The comparison of digests.
     pub proof: ProofReport,
@@ -26,32 +26,32 @@ pub struct Report {
     pub closing_seconds: f64,
     /// Commits a second, the first load left out.
     pub epochs_per_second: f64,
-    /// Milliseconds of processor time a commit, all threads together, the first load left out: beside other work a steadier
-    /// figure than any of the wall.
+    /// Milliseconds of processor time a commit, over all threads, without the first load. Beside other work this is steadier than
+    /// wall time.
     pub processor_ms_per_epoch: f64,
     /// Contents cleaned a second, the first load left out.
     pub documents_per_second: f64,
     /// Millions of bytes of new contents a second, the first load left out.
     pub megabytes_per_second: f64,
-    /// Entries that came and that went, the first load left out.
+    /// Entries inserted and retracted, without the first load.
     pub entries_moved: [u64; 2],
     /// From fed (or due, where there is a pace) to published, the first load left out.
     pub latency_ms: Option<Histogram>,
     /// Milliseconds of each stage, summed over threads, the first load left out.
     pub stages_ms: StageTimes,
-    /// Work against the least that it must be.
+    /// Work against the lower bound.
     pub work: Option<WorkReport>,
     /// Inputs that the memo answered.
     pub cache_hits: u64,
-    /// Bytes that the process gave to the system to write.
+    /// Bytes that the process wrote, as the system counts them.
     pub written_bytes: u64,
     /// Bytes on the disk at the end.
     pub store_bytes: u64,
-    /// Most resident memory at any epoch, and at the last.
+    /// Peak resident memory over all epochs, and resident memory at the last.
     pub memory_bytes: [u64; 2],
-    /// How the cost of a commit follows its number and its size.
+    /// How the cost of a commit depends on its number and its size.
     pub trend: Option<Trend>,
-    /// Epochs that were built again from nothing.
+    /// Epochs that were rebuilt from scratch.
     pub rebuilds: Vec<RebuildRow>,
     /// The mean commit against the mean rebuild.
     pub against_rebuild: Option<AgainstRebuild>,
@@ -60,7 +60,7 @@ pub struct Report {
     pub samples: Vec<Sample>,
 }
 
-/// What was replayed.
+/// The trace.
 #[derive(Clone, Debug, Serialize)]
 pub struct TraceFacts {
     pub(super) path: String,
@@ -76,11 +76,11 @@ pub struct TraceFacts {
     pub content_bytes: u64,
     /// Bytes of the file.
     pub bytes: u64,
-    /// Bytes behind the last whole epoch of a trace that was cut.
+    /// Bytes after the last whole epoch of a truncated trace.
     pub cut: Option<u64>,
 }
 
-/// Where it ran, and with which knobs.
+/// Machine and settings.
 #[derive(Clone, Debug, Serialize)]
 pub struct Setting {
     pub(super) version: &'static str,
@@ -95,14 +95,14 @@ pub struct Setting {
     pub(super) warm: bool,
 }
 
-/// How many digests were compared with what, and those that differ.
+/// Numbers of compared digests by reference, and the differences.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ProofReport {
-    /// Epochs whose digest was compared with one at least.
+    /// Epochs whose digest was compared with at least one reference.
     pub compared: u64,
     /// Epochs that were compared with the recorded digest.
     pub recorded: u64,
-    /// Epochs that were compared with what follows from the trace alone.
+    /// Epochs compared with the digest that follows from the trace alone.
     pub computed: u64,
     /// Epochs of the trace that were not replayed: the store had them, or the replay was stopped.
     pub left_out: u64,
@@ -114,7 +114,7 @@ pub struct ProofReport {
     pub differing: Vec<Differing>,
 }
 
-/// An epoch whose digest is not the one that it must be.
+/// An epoch with a wrong digest.
 #[derive(Clone, Debug, Serialize)]
 pub struct Differing {
     /// Its number in the trace, from 0.
@@ -123,13 +123,13 @@ pub struct Differing {
     pub commit: String,
     /// `recorded` or `computed`.
     pub against: &'static str,
-    /// What it must be.
+    /// The expected digest.
     pub expected: String,
-    /// What came out.
+    /// The digest of the replay.
     pub found: String,
 }
 
-/// What the first epoch took.
+/// The cost of the first epoch.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct FirstLoad {
     /// Seconds from the start to its publishing.
@@ -179,14 +179,14 @@ impl StageTimes {
     }
 }
 
-/// A number that was counted and the least that it can be.
+/// A counted number and its lower bound.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Ratio {
     /// What the engine counted.
     pub did: u64,
-    /// What follows from the trace.
+    /// The lower bound from the trace.
     pub least: u64,
-    /// One by the other; 1 where both are nothing.
+    /// The ratio; 1 if both are 0.
     pub ratio: f64,
 }
 
@@ -199,30 +199,30 @@ pub struct WorkReport {
     pub chunked: Ratio,
     /// Texts embedded.
     pub embedded: Ratio,
-    /// Entries that came to life; nothing where no version was published.
+    /// Inserted entries; nothing if no version was published.
     pub inserted: Option<Ratio>,
-    /// Entries that died.
+    /// Retracted entries.
     pub retracted: Option<Ratio>,
-    /// Epochs in which one of them is not exactly the least.
+    /// Epochs in which a number is not exactly its lower bound.
     pub epochs_off: u64,
 }
 
-/// How the cost of a commit, in milliseconds summed over threads, follows its size and its number.
+/// How the cost of a commit, in milliseconds summed over threads, depends on its size and its number.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Trend {
-    /// What a commit costs that changes nothing.
+    /// The cost of a commit without changes.
     pub base_ms: f64,
-    /// What each million bytes of changed contents cost.
+    /// The cost of each million bytes of changed contents.
     pub ms_per_megabyte: f64,
-    /// How nearly the cost follows the size: 1 where it does exactly.
+    /// How well the line fits: 1 is exact.
     pub correlation: f64,
-    /// The cost of the last commits against the first, at equal sizes: each against what the line above gives for it.
+    /// The cost of the last commits against the first, at equal sizes: each divided by the line's value for it.
     pub last_against_first: f64,
-    /// How many commits at either end.
+    /// The number of commits at each end.
     pub ends: u64,
 }
 
-/// One epoch that was built from nothing.
+/// One epoch that was rebuilt from scratch.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RebuildRow {
     /// Its number in the trace.
@@ -249,7 +249,7 @@ pub struct AgainstRebuild {
 }
 
 impl Report {
-    /// Returns whether every digest that was compared is as it must be.
+    /// Returns whether every compared digest is right.
     #[must_use]
     pub fn is_proven(&self) -> bool {
         self.proof.differ == 0 && self.rebuilds.iter().all(|row| row.agrees)
@@ -266,7 +266,7 @@ impl TraceFacts {
 }
 
 impl Setting {
-    /// Returns whether epochs waited until they were due.
+    /// Returns whether epochs waited for their due time.
     #[must_use]
     pub const fn is_paced(&self) -> bool {
         self.pace.is_some()

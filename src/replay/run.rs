@@ -1,7 +1,7 @@
-//! A replay through the engine: the same tracker, graph, publisher and indexes as `track`, with a trace as its source.
+//! Replays through the engine: the same tracker, graph, publisher and indexes as `track`, with a trace as the source.
 //!
-//! In: a trace and knobs. Out: a [`Report`]. **Invariant:** a store that was filled before is gone on with from where it
-//! stands, so a replay that was killed and started again ends with the same versions.
+//! In: a trace and settings. Out: a [`Report`]. **Invariant:** a replay into an existing store continues at its last version, so
+//! a killed and restarted replay ends with the same versions.
 
 use super::reckon::Facts;
 use super::report::Report;
@@ -25,13 +25,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Which model embeds.
+/// The embedding model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Model {
     /// The one that is compiled in.
     #[default]
     BuiltIn,
-    /// None: texts go without vectors.
+    /// None: texts get no vectors.
     None,
 }
 
@@ -60,23 +60,23 @@ pub struct Knobs {
     pub workers: usize,
     /// Threads on which contents are cleaned, cut and embedded.
     pub pool: usize,
-    /// Epochs that share one publish at the most.
+    /// Most epochs that share one publish.
     pub batch: usize,
-    /// How many files one slice of a large step changes at the most; the engine's own number without it.
+    /// Most files of one slice of a large step; without it the engine's default.
     pub slice: Option<usize>,
-    /// How many times faster than recorded; flat out without one.
+    /// The speed relative to the recording; as fast as possible without it.
     pub pace: Option<f64>,
     /// Whether indexes are written; without them the graph runs alone.
     pub index: bool,
-    /// Which model embeds.
+    /// The embedding model.
     pub model: Model,
-    /// Whether the graph alone runs twice, and the second time, over a memo that knows everything, is measured.
+    /// Whether the graph alone runs twice and the second run, over a warm memo, is measured.
     pub warm: bool,
-    /// Whether the work is compared with the least that it must be.
+    /// Whether the work is compared with its lower bound.
     pub check_work: bool,
-    /// How many epochs are built again from nothing.
+    /// The number of epochs that are rebuilt from scratch.
     pub rebuilds: usize,
-    /// The store to fill or to go on with; a temporary one without it.
+    /// The store to fill or to continue; a temporary one without it.
     pub data: Option<PathBuf>,
     /// Asked to end early.
     pub stop: Stop,
@@ -104,7 +104,7 @@ impl Default for Knobs {
     }
 }
 
-/// What is known of an epoch before it is replayed.
+/// The known data of an epoch before its replay.
 #[derive(Clone, Debug)]
 pub(super) struct Expected {
     pub(super) number: usize,
@@ -113,7 +113,7 @@ pub(super) struct Expected {
     pub(super) bytes: u64,
 }
 
-/// The part of a record that a published version is recognised by.
+/// The part of a record that identifies a published version.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) commit: snapshots::CommitId,
@@ -122,10 +122,10 @@ pub(super) struct Step {
 
 /// Replays a trace and reports.
 ///
-/// `on_epoch` is told every epoch that was measured, as it is.
+/// `on_epoch` is called with every measured epoch.
 ///
 /// # Errors
-/// Where the trace, the store or the graph refuses. A digest that differs is no error: the report names the epochs.
+/// If the trace, the store or the graph fails. A wrong digest is no error: the report names the epochs.
 pub fn replay(
     trace: &Arc<Trace>,
     knobs: &Knobs,
@@ -136,7 +136,7 @@ pub fn replay(
     let recorded_under = trace.about().fingerprint;
     let other_rules = recorded_under != [0; 16] && recorded_under != rules.fingerprint().to_bytes();
     if other_rules {
-        // Other rules cut otherwise: the digests of then say nothing of now.
+        // Other rules cut otherwise, so the recorded digests cannot be compared.
         expected.iter_mut().for_each(|expected| expected.record.digest = None);
     }
     let (samples, facts) = if knobs.index {
@@ -159,7 +159,7 @@ pub(super) fn rules(trace: &Trace) -> Result<Rules, ReplayError> {
     }
 }
 
-/// Reads what is known of every epoch that leads to a commit.
+/// Reads the known data of every epoch that leads to a commit.
 fn expected(trace: &Trace) -> Result<Vec<Expected>, ReplayError> {
     let mut seen: FxHashSet<ContentId> = FxHashSet::default();
     let mut expected = Vec::new();
@@ -196,7 +196,7 @@ fn through_engine(
     let before = written();
     let started = Instant::now();
     let on_published = Box::new(move |published: &Published| {
-        // What a store had already comes in front; a repaired version is of none of these epochs.
+        // Epochs that the store already has come first; a repaired version is none of these epochs.
         while let Some(next) = waiting.pop_front() {
             if next.record.commit == published.version.commit {
                 let sample = sample(&next, published, started, &mut readings);
@@ -262,7 +262,7 @@ fn folder_bytes(folder: &std::path::Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let sizes = entries.flatten().map(|entry| match entry.metadata() {
         Ok(metadata) if metadata.is_dir() => folder_bytes(&entry.path()),
-        // Pages that the database has not touched take no room on the disk.
+        // Pages that the database has never touched take no disk space.
         Ok(metadata) => std::os::unix::fs::MetadataExt::blocks(&metadata) * 512,
         Err(_) => 0,
     });

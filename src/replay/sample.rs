@@ -1,7 +1,7 @@
-//! One epoch as it was measured, and the readings of the process beside it.
+//! The measurement of one epoch, and the readings of the process beside it.
 //!
-//! In: published versions, the kernel's figures. Out: samples. **Invariant:** taking a sample costs microseconds and no
-//! disk, so measuring does not change what is measured: the kernel is asked at most every ten milliseconds.
+//! In: published versions, the kernel's figures. Out: samples. **Invariant:** taking a sample costs microseconds and no disk
+//! access, so measuring does not change the result: the kernel is asked at most every ten milliseconds.
 
 use snapshots::{CommitId, Digest};
 use std::time::{Duration, Instant};
@@ -9,20 +9,20 @@ use std::time::{Duration, Instant};
 /// Shortest time between two readings: each costs some fifty microseconds, which fast epochs would show.
 const PACE: Duration = Duration::from_millis(10);
 
-/// What one epoch took.
+/// The cost of one epoch.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     /// Its number in the trace, from 0.
     pub number: usize,
-    /// The commit that it led to.
+    /// The commit of the epoch.
     pub commit: CommitId,
     /// Seconds from the start of the replay until it was published.
     pub at: f64,
     /// Milliseconds from the moment it was fed, or due, until it was published.
     pub latency: f64,
-    /// Files that came, changed or went.
+    /// Files added, changed or removed.
     pub paths: u64,
-    /// Bytes of the contents that it named for the first time.
+    /// Bytes of the contents that are new in this epoch.
     pub bytes: u64,
     /// Milliseconds of diff, clean, chunk, embed and apply.
     pub stages: [f64; 5],
@@ -30,9 +30,9 @@ pub struct Sample {
     pub calls: [u64; 3],
     /// Inputs that the memo answered.
     pub hits: u64,
-    /// Entries that came and that went.
+    /// Entries inserted and retracted.
     pub moved: [u64; 2],
-    /// The digest that came out.
+    /// The resulting digest.
     pub digest: Digest,
     /// Resident memory in bytes when it was published.
     pub memory: u64,
@@ -41,14 +41,14 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Returns the milliseconds that all stages took for it, summed over threads.
+    /// Returns the milliseconds of all stages, summed over threads.
     #[must_use]
     pub fn cost(&self) -> f64 {
         self.stages.iter().sum()
     }
 }
 
-/// What was last read of the process: memory in bytes, and seconds of processor time.
+/// The last reading of the process: memory in bytes, and seconds of processor time.
 #[derive(Default)]
 pub(super) struct Readings {
     read: Option<Instant>,
@@ -57,7 +57,7 @@ pub(super) struct Readings {
 }
 
 impl Readings {
-    /// Reads anew, unless that was done a moment ago; returns memory and processor time.
+    /// Takes a new reading unless the last one is recent; returns memory and processor time.
     pub(super) fn take(&mut self) -> (u64, f64) {
         if self.read.is_none_or(|read| read.elapsed() >= PACE) {
             *self = Self { read: Some(Instant::now()), memory: resident(), processor: processor() };
@@ -76,15 +76,15 @@ fn resident() -> u64 {
 /// Returns the seconds of processor time that this process has used, all threads together.
 fn processor() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // Behind the name, which may hold anything: utime and stime are the fields 14 and 15, in hundredths (`proc(5)`, stat).
+    // After the name, which may hold any byte: utime and stime are the fields 14 and 15, in hundredths (`proc(5)`, stat).
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 /// Returns the bytes that this process has given to the system to write.
 ///
-/// Not `write_bytes`: that counts the whole of a folio of the page cache, up to some megabytes, when one page of it becomes
-/// dirty, which comes to hundreds of times what a database writes that changes pages here and there.
+/// Not `write_bytes`: that counts a whole folio of the page cache, up to some megabytes, when one page of it becomes dirty. For a
+/// database that changes scattered pages this is hundreds of times too much.
 pub(super) fn written() -> u64 {
     let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("wchar: "));

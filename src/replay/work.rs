@@ -1,6 +1,6 @@
-//! The proof beside the measurement: what every epoch must cost at least and what must come of it, from the trace alone.
+//! The proof beside the measurement: the least cost and the expected result of every epoch, from the trace alone.
 //!
-//! In: a trace. Out: one [`Least`] an epoch. **Invariant:** the engine has no part in it.
+//! In: a trace. Out: one [`Least`] per epoch. **Invariant:** the engine has no part in it.
 
 use super::ReplayError;
 use crate::trace::bound::{Bound, Least};
@@ -8,7 +8,7 @@ use crate::trace::{Trace, TraceContents};
 use dataflows::rules::Rules;
 use std::sync::Arc;
 
-/// What follows from a trace without the engine.
+/// The results that follow from a trace without the engine.
 pub(super) struct Proof(Vec<Least>);
 
 impl Proof {
@@ -22,7 +22,7 @@ impl Proof {
         Ok(Self(all))
     }
 
-    /// Returns what must hold for an epoch.
+    /// Returns the expectation for an epoch.
     pub(super) fn of(&self, number: usize) -> Least {
         self.0.get(number).copied().unwrap_or_default()
     }

@@ -1,10 +1,10 @@
-//! Bisection: the first snapshot at which an answer fell out of the first k.
+//! Bisection: the first snapshot whose first k hits lack an answer.
 //!
-//! In: a request, a path, a snapshot whose answer has the path and a later one whose answer has not. Out: two
-//! neighbours on the line of first parents between them, the earlier with the path and the later without.
+//! In: a request, a path, a snapshot whose answer has the path and a later one whose answer has not. Out: two neighbours on the
+//! first-parent line between them, the earlier with the path and the later without.
 //!
-//! **Invariant:** both ends are searched before anything else, and each step halves what is left: a thousand commits cost
-//! ten searches more. Where the answer came and went several times, one of the places where it went is found.
+//! **Invariant:** both ends are searched first, and each step halves the rest: a thousand commits cost ten more searches. If the
+//! answer came and went several times, one of the places where it went is found.
 
 use super::request::{Answer, Request};
 use super::retrieve::Searcher;
@@ -13,27 +13,27 @@ use super::{Hit, SearchError};
 use dataflows::data::DocumentPath;
 use snapshots::{Archive, SourceId, VersionId};
 
-/// Why there is nothing to bisect.
+/// Reason why there is nothing to bisect.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BisectError {
     /// A search failed.
     #[error(transparent)]
     Search(#[from] SearchError),
-    /// The answer is not there to begin with.
+    /// The answer is not there at the start.
     #[error("as of {commit}, {path} is not among the first {k}; give a --good at which it is, or a larger -k")]
     NotGood {
-        /// The commit that was to have it.
+        /// The commit that should have it.
         commit: String,
         /// The path.
         path: DocumentPath,
-        /// How many hits were looked at.
+        /// The number of hits.
         k: usize,
     },
     /// The answer is still there at the end.
     #[error("as of {commit}, {path} still has rank {rank}; give a --bad at which it is gone, or a smaller -k")]
     NotBad {
-        /// The commit that was not to have it.
+        /// The commit that should not have it.
         commit: String,
         /// The path.
         path: DocumentPath,
@@ -75,7 +75,7 @@ pub struct Bisection {
 }
 
 impl Bisection {
-    /// Returns the hits of the first bad snapshot that were not in front of `path` before: what overtook it.
+    /// Returns the hits of the first bad snapshot that were not before `path` earlier: those that overtook it.
     #[must_use]
     pub fn overtook(&self, path: &DocumentPath) -> Vec<&Hit> {
         let ahead: Vec<&Hit> = self.last_good.1.iter().take_while(|hit| hit.path != *path).collect();
@@ -85,11 +85,11 @@ impl Bisection {
     }
 }
 
-/// Finds where `path` falls out of the first `request.k` between the snapshots at `good` and `bad`; tells `on_step` of each
-/// search.
+/// Finds the snapshot between `good` and `bad` at which `path` is no longer among the first `request.k`; calls `on_step` after
+/// each search.
 ///
 /// # Errors
-/// Where the ends are not what they are said to be, or not on one line, and where a search fails.
+/// If the ends are not as stated, or not on one line, and if a search fails.
 pub fn bisect(
     searcher: &Searcher,
     request: &Request,
@@ -154,7 +154,7 @@ pub fn bisect(
 fn line(searcher: &Searcher, source: SourceId, good: VersionId, bad: VersionId) -> Option<Vec<VersionId>> {
     let by_log = searcher.reader().with_archive(|archive| line_of_log(archive, good, bad));
     by_log.or_else(|| {
-        // A commit without a snapshot breaks the log's chain of parents; the repository still has it.
+        // A commit without a snapshot interrupts the log's chain of parents; the repository still has it.
         let (_, record) = searcher.revisions().sources().iter().find(|(id, _)| *id == source)?;
         let git = searcher.revisions().repository(record)?;
         searcher.reader().with_archive(|archive| {
@@ -181,7 +181,7 @@ fn line_of_log(archive: &Archive, good: VersionId, bad: VersionId) -> Option<Vec
     if !reached {
         return None;
     }
-    // Snapshots that were dropped lead on, and are not searched.
+    // Dropped snapshots continue the line, and are not searched.
     line.retain(|version| !archive.is_dropped(*version));
     line.reverse();
     (line.len() > 1).then_some(line)

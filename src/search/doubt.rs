@@ -1,6 +1,6 @@
-//! Which hits are no better than chance.
+//! Marks weak hits.
 //!
-//! In: what was found, and the query. Out: the same, with a mark on what has no word of the query and is hardly near to it.
+//! In: hits, and the query. Out: the same, with a mark on hits without any word of the query and with a low cosine.
 //!
 //! **Invariant:** a mark changes no rank and no score. A hit with a word of the query never has one.
 
@@ -31,7 +31,7 @@ pub(super) fn mark(
     if far.is_empty() {
         return Ok(());
     }
-    // What is not among the candidates of the words may hold one all the same.
+    // An entry outside of the BM25 candidates may still hold a word.
     let words = asked.query.without_phrases();
     let met = view.lexical.search(&words, found.len(), Some(&far), reader)?;
     let met: RoaringBitmap = met.iter().map(|(ordinal, _)| ordinal.get()).collect();

@@ -2,13 +2,14 @@
 //!
 //! In: ranked lists, however many, read to one depth and then deeper. Out: one list, piece by piece.
 //!
-//! Down to the first depth the score is that of reciprocal ranks (Cormack, Clarke, Büttcher: "Reciprocal Rank Fusion outperforms
-//! Condorcet and individual rank learning methods", SIGIR 2009): Σ 1 / (60 + rank). What is found deeper counts by its better rank
-//! alone: the sum of two deep ranks may exceed the score of one near rank, and would have to stand before what was given already.
+//! Down to the first depth the score is the sum of reciprocal ranks (Cormack, Clarke, Büttcher: "Reciprocal Rank Fusion
+//! outperforms Condorcet and individual rank learning methods", SIGIR 2009): Σ 1 / (60 + rank). A deeper entry counts by its
+//! better rank alone, because the sum of two deep ranks may exceed the score of one near rank, so that the entry would belong
+//! before earlier output.
 //!
-//! **Invariant:** scores never rise from one entry to the next, however many pieces there are (but for those of one list that is
-//! not exact, which are the index's own). What comes out depends on the lists and on
-//! the depths to which they were read; ties go by the order of ties, never by ordinal.
+//! **Invariant:** scores never rise from one entry to the next, however many pieces there are (except those of one approximate
+//! list, which are the index's own). The result depends on the lists and on the depths to which they were read; ties are ordered
+//! by the order of ties, never by ordinal.
 
 use super::hits::Found;
 use super::ranked::{Ranked, RankedList};
@@ -19,7 +20,7 @@ use snapshots::Ordinal;
 /// The constant of the method, as in its paper.
 const K: f32 = 60.0;
 
-/// Lists that are read deeper and deeper, and what of them was given already.
+/// Lists that are read deeper and deeper, and the entries already returned.
 #[derive(Default)]
 pub(super) struct Fusion {
     given: FxHashSet<Ordinal>,
@@ -39,8 +40,8 @@ impl Fusion {
         found
     }
 
-    /// Returns what a list has behind the first `before` and was not given, with its rank. What a list that is not exact finds
-    /// late stands behind them as well.
+    /// Returns the new entries of a list after the first `before`, with their ranks. Late entries of an approximate list come
+    /// after them as well.
     fn fresh(&self, before: usize, list: &RankedList) -> impl Iterator<Item = (Ordinal, Ranked)> {
         (1..)
             .zip(&list.hits)
@@ -169,7 +170,7 @@ mod tests {
             prop_assert!(all.is_sorted_by(|left, right| left.score > right.score || left.ordinal < right.ordinal), "ties");
             let given: FxHashSet<Ordinal> = all.iter().map(|found| found.ordinal).collect();
             prop_assert_eq!((given.len(), all.len()), (vectors.len(), vectors.len()));
-            // A rank that is told is the true one, and the score follows from those that are told.
+            // A reported rank is the true one, and the score follows from the reported ranks.
             for found in &all {
                 for (list, name) in [(&words, ListName::BM25), (&vectors, ListName::VECTOR)] {
                     if let Some(ranked) = found.ranks.of(&name) {

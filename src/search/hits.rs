@@ -1,4 +1,4 @@
-//! From ordinals to hits: everything that a reader of a result wants to know.
+//! Turns ordinals into hits, with all data of a result.
 //!
 //! In: ranked ordinals of a view. Out: hits with text, path, lines, symbol and the commit that introduced them.
 
@@ -14,32 +14,32 @@ use rustc_hash::FxHashMap;
 use snapshots::{CommitId, Introduced, Ordinal};
 use std::collections::hash_map::Entry as MapEntry;
 
-/// An entry that was found, before its text is read.
+/// A found entry, before its text is read.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The entry.
     pub ordinal: Ordinal,
-    /// The score that it is ranked by.
+    /// The score of its ranking.
     pub score: f32,
     /// Its places in the lists.
     pub ranks: Ranks,
-    /// Whether it has no word of the query, and is no nearer to it than chance brings entries.
+    /// Whether it is weak: it has no word of the query, and a low cosine.
     pub weak: bool,
 }
 
 impl Found {
-    /// Returns an entry of which nothing is known yet.
+    /// Returns an entry without any data.
     pub(super) fn new(ordinal: Ordinal) -> Self {
         Self { ordinal, score: 0.0, ranks: Ranks::default(), weak: false }
     }
 }
 
-/// The commit that brought an entry into a view.
+/// The commit that inserted an entry into a view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IntroducedIn {
     /// This very commit.
     Commit(CommitId),
-    /// This commit or one before it: the log does not reach further back.
+    /// This commit or an earlier one: the log does not reach further back.
     Before(CommitId),
 }
 
@@ -59,34 +59,34 @@ pub struct Hit {
     pub entry: Ordinal,
     /// From 1.
     pub rank: usize,
-    /// The score that it is ranked by.
+    /// The score of its ranking.
     pub score: f32,
     /// The source that holds it.
     pub source: String,
-    /// Where it stands.
+    /// Its path.
     pub path: DocumentPath,
-    /// With `fold`: every path at which the same text stands in the versions searched and passes the filter, this one first.
+    /// With `fold`: every path of the same text in the searched versions that passes the filter, this one first.
     pub paths: Vec<DocumentPath>,
-    /// On which lines, in the version searched.
+    /// Its lines in the searched version.
     pub lines: Option<Lines>,
-    /// What kind of thing it is part of.
+    /// The kind of text that it belongs to.
     pub kind: ChunkKind,
-    /// What it is and where it stands.
+    /// Its card.
     pub card: Card,
-    /// The commit that brought it into this line of history.
+    /// The commit that inserted it into this line of history.
     pub introduced_in: Option<IntroducedIn>,
     /// The text.
     pub text: String,
     /// Its places in the lists, where they count towards the score.
     pub ranks: Ranks,
-    /// Whether it has no word of the query, and is no nearer to it than chance brings entries.
+    /// Whether it is weak: it has no word of the query, and a low cosine.
     pub weak: bool,
 }
 
-/// Returns for each ordinal the commit that brought it into the line of history of a selected version.
+/// Returns for each ordinal the commit that inserted it into the line of history of a selected version.
 ///
 /// # Errors
-/// Where the log cannot be read.
+/// If the log cannot be read.
 pub(crate) fn introduced(
     reader: &IndexReader,
     selected: &Selected,
@@ -106,7 +106,7 @@ pub(crate) fn introduced(
     })
 }
 
-/// Reads the hits of what was found; an entry that two sources hold is a hit in each, unless identical texts are one.
+/// Reads the hits of found entries; an entry of two sources is a hit in each, unless identical texts are deduplicated.
 pub(super) fn read(
     reader: &IndexReader,
     selected: &[Selected],

@@ -1,9 +1,9 @@
-//! On which lines an entry stands, in the version asked about.
+//! The lines of an entry, in the searched version.
 //!
 //! In: a version's documents and an entry. Out: the document that holds it, and its lines there.
 //!
-//! **Invariant:** lines are never part of an entry; they come from the chunk list of the one document that stands at the
-//! entry's path in that version, through the same function that placed the entry.
+//! **Invariant:** lines are never part of an entry. They come from the chunk list of the one document at the entry's path in that
+//! version, through the same function that placed the entry.
 
 use crate::index::{IndexReader, ReaderError};
 use dataflows::data::{Document, DocumentPath, Entry, Lines, Outcome, PlacedEntry, place};
@@ -20,10 +20,10 @@ pub struct PlacedDocument {
     pub document: Document,
 }
 
-/// Returns the document that stands at a path in a version whose live document rows these are.
+/// Returns the document at a path in a version with these live document rows.
 ///
 /// # Errors
-/// Where the store cannot be read.
+/// If the store cannot be read.
 pub fn document_of(
     reader: &IndexReader,
     documents: &RoaringBitmap,
@@ -41,10 +41,10 @@ pub fn document_of(
     Ok(None)
 }
 
-/// Returns the entries of a document in the order in which they stand, with their cards and lines.
+/// Returns the entries of a document in order, with their cards and lines.
 ///
 /// # Errors
-/// Where the store cannot be read.
+/// If the store cannot be read.
 pub fn placed_entries(reader: &IndexReader, document: &Document) -> Result<Vec<PlacedEntry>, ReaderError> {
     let Outcome::Indexed { chunking, module, labels } = &document.outcome else { return Ok(Vec::new()) };
     let list = reader.memo().chunks(*chunking);
@@ -52,12 +52,12 @@ pub fn placed_entries(reader: &IndexReader, document: &Document) -> Result<Vec<P
     Ok(place(&document.path, module, labels, chunks).collect())
 }
 
-/// Returns the lines on which an entry stands in its document.
+/// Returns the lines of an entry in its document.
 ///
-/// Only chunks that hold the entry's text are placed: how often a card and text came before is a matter of those alone.
+/// Only chunks with the entry's text are placed: the number of earlier equal cards and texts depends on those alone.
 ///
 /// # Errors
-/// Where the store cannot be read.
+/// If the store cannot be read.
 pub(super) fn lines_of(reader: &IndexReader, document: &Document, entry: &Entry) -> Result<Option<Lines>, ReaderError> {
     let Outcome::Indexed { chunking, module, labels } = &document.outcome else { return Ok(None) };
     let chunks = reader.memo().chunks_with_text(*chunking, entry.text)?;

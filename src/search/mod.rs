@@ -43,38 +43,38 @@ use crate::store::StoreError;
 use dataflows::embed::EmbedError;
 use snapshots::ArchiveError;
 
-/// Why a search gives no answer.
+/// Reason why a search gives no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchError {
     /// The store cannot be read.
     #[error(transparent)]
     Reader(#[from] ReaderError),
-    /// The database refused.
+    /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The version log refused.
+    /// The version log failed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The lexical index refused.
+    /// The lexical index failed.
     #[error(transparent)]
     Lexical(#[from] LexicalError),
-    /// The vector index refused.
+    /// The vector index failed.
     #[error(transparent)]
     Vector(#[from] VectorError),
-    /// The model refused.
+    /// The model failed.
     #[error(transparent)]
     Embed(#[from] EmbedError),
-    /// The revision, view or source is not known.
+    /// The revision, view or source is unknown.
     #[error(transparent)]
     Revision(#[from] RevisionError),
-    /// The filter is no filter.
+    /// The filter cannot be parsed.
     #[error(transparent)]
     Filter(#[from] FilterError),
-    /// There is nothing to search for.
+    /// The query is empty.
     #[error("the query is empty; give some words")]
     EmptyQuery,
-    /// The query is longer than what is read.
+    /// The query is too long.
     #[error("the query has {bytes} bytes, and at most {most} are read; give fewer words")]
     LongQuery {
         /// How long it is.
@@ -82,7 +82,7 @@ pub enum SearchError {
         /// How long it may be.
         most: usize,
     },
-    /// No hit was asked for, or too many.
+    /// The number of hits is out of bounds.
     #[error("{asked} hits were asked for; -k is a number from 1 to {most}")]
     Hits {
         /// How many were asked for.
@@ -90,7 +90,7 @@ pub enum SearchError {
         /// How many there may be.
         most: usize,
     },
-    /// No hit of any document may be given.
+    /// The limit per document is 0.
     #[error("no document may give a hit; --per-doc must be at least 1")]
     NoneOfDocument,
 }

@@ -1,8 +1,8 @@
-//! What is asked, and what is answered.
+//! Requests and answers.
 //!
-//! In: from the command line and other doors. Out: values, with their defaults and bounds.
+//! In: from the command line and other callers. Out: values, with their defaults and bounds.
 //!
-//! **Invariant:** a request beyond its bounds is refused by name, and never answered with less.
+//! **Invariant:** a request out of bounds is refused by name, and never answered partly.
 
 use super::SearchError;
 use super::filter::Filter;
@@ -11,7 +11,7 @@ use super::revision::Selected;
 use crate::index::lexical::MAX_QUERY_BYTES;
 use std::time::Duration;
 
-/// How many hits one request may ask for.
+/// The most hits of one request.
 pub const MAX_HITS: usize = 10_000;
 /// Which index answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
@@ -19,14 +19,14 @@ pub enum Mode {
     /// Both, fused.
     #[default]
     Hybrid,
-    /// Words only: exactly the entries that hold at least one of the query's terms.
+    /// BM25 only: exactly the entries with at least one term of the query.
     Bm25,
     /// Vectors only.
     Vector,
 }
 
 impl Mode {
-    /// Returns the word that stands for the mode in JSON.
+    /// Returns the name of the mode in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -37,14 +37,14 @@ impl Mode {
     }
 }
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The question.
     pub query: String,
     /// Which index answers.
     pub mode: Mode,
-    /// How many hits.
+    /// The number of hits.
     pub k: usize,
     /// Only this source.
     pub source: Option<String>,
@@ -52,13 +52,13 @@ pub struct Request {
     pub view: Option<String>,
     /// As of this revision.
     pub at: Option<String>,
-    /// Only what passes.
+    /// Only entries that pass.
     pub filter: Option<Filter>,
     /// At most this many entries of one document.
     pub per_document: usize,
-    /// Whether identical text at several paths is one hit, which counts once.
+    /// Whether identical text at several paths is deduplicated into one hit, which counts once.
     pub fold: bool,
-    /// Whether every living vector is looked at, however many there are.
+    /// Whether every living vector is scored, however many there are.
     pub exact: bool,
 }
 
@@ -80,7 +80,7 @@ impl Request {
         }
     }
 
-    /// Refuses what is out of bounds.
+    /// Refuses values out of bounds.
     pub(super) fn check(&self) -> Result<(), SearchError> {
         if self.query.trim().is_empty() {
             return Err(SearchError::EmptyQuery);
@@ -105,18 +105,18 @@ pub struct Answer {
     pub at: Vec<Selected>,
     /// Whether the vectors' ranks are those of an exact scan.
     pub exact: bool,
-    /// How many entries lack a vector that the model gave them, where vectors were asked for.
+    /// The number of entries without the vector that the model gave them, if vectors were searched.
     pub lost_vectors: u64,
     /// From the parsed query to the hits.
     pub took: Duration,
     /// The hits, best first.
     pub hits: Vec<Hit>,
-    /// How many words of the query were asked for.
+    /// The number of words of the query.
     pub terms: usize,
-    /// Those of them that stand nowhere in the versions searched, as they were typed.
+    /// Those of them that occur nowhere in the searched versions, as typed.
     pub unknown_terms: Vec<String>,
-    /// How many terms were left out, since a query has only so many.
+    /// The number of terms that were dropped because a query may have only so many.
     pub dropped_terms: usize,
-    /// Where no entry passes the filter: its terms that let none pass, or all of it where each lets some, as they were typed.
+    /// If no entry passes the filter: its terms that match none, or all of it if each matches some, as typed.
     pub empty_filters: Vec<String>,
 }

@@ -1,9 +1,10 @@
-//! Retrieval: both indexes, fused, with candidates refilled until enough documents share the answer.
+//! Retrieval: both indexes, fused; more candidates are read until enough hits pass the limit per document.
 //!
-//! In: a request. Out: the versions that answered, and the hits.
+//! In: a request. Out: the searched versions, and the hits.
 //!
-//! **Invariant:** the ranked list of a larger k begins with that of a smaller one; the limit a document, and the folding of
-//! identical texts, are applied before k is counted. Both indexes see the same bitmap: the version's live entries, narrowed by the filter.
+//! **Invariant:** the ranked list of a larger k begins with that of a smaller one. The limit per document, and the deduplication
+//! of identical texts, are applied before k is counted. Both indexes use the same bitmap: the version's live entries, narrowed by
+//! the filter.
 
 use super::SearchError;
 use super::doubt::mark;
@@ -25,7 +26,7 @@ use snapshots::VersionId;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Candidates that each index gives for fusion at first: deep enough that a hit of one list meets its rank in the other.
+/// Candidates of each index for fusion at first: enough that a hit of one list usually has a rank in the other.
 const DEPTH: usize = 200;
 
 /// A store open for questions.
@@ -39,7 +40,7 @@ impl Searcher {
     /// Opens a store for questions by the configured model.
     ///
     /// # Errors
-    /// Where there is none, or it has no version.
+    /// If there is none, or it has no version.
     pub fn open(layout: &Layout) -> Result<Self, SearchError> {
         Self::open_with(layout, embedders::configured())
     }
@@ -55,22 +56,22 @@ impl Searcher {
         Ok(Self { reader, revisions, model })
     }
 
-    /// Returns the store behind the searcher.
+    /// Returns the store of the searcher.
     #[must_use]
     pub const fn reader(&self) -> &IndexReader {
         &self.reader
     }
 
-    /// Returns what names and times mean.
+    /// Returns the resolver of names and times.
     #[must_use]
     pub const fn revisions(&self) -> &Revisions {
         &self.revisions
     }
 
-    /// Takes over what was published since the store was last read; returns whether anything was.
+    /// Reads what was published since the last refresh; returns whether there was anything.
     ///
     /// # Errors
-    /// Where the store cannot be read.
+    /// If the store cannot be read.
     pub fn refresh(&mut self) -> Result<bool, SearchError> {
         let moved = self.reader.refresh()?;
         if moved {
@@ -82,7 +83,7 @@ impl Searcher {
     /// Answers a request.
     ///
     /// # Errors
-    /// Where the request is out of bounds or names something unknown, or the store cannot be read.
+    /// If the request is out of bounds or names something unknown, or the store cannot be read.
     pub fn search(&self, request: &Request) -> Result<Answer, SearchError> {
         let started = Instant::now();
         request.check()?;
@@ -95,7 +96,7 @@ impl Searcher {
         self.answer(request, at, started)
     }
 
-    /// Answers a request in these versions, whatever it says of source, view and revision.
+    /// Answers a request in these versions, ignoring its source, view and revision.
     ///
     /// # Errors
     /// As [`Self::search`].
@@ -123,12 +124,12 @@ impl Searcher {
         Ok(Answer { at, exact, lost_vectors, took, hits, terms, unknown_terms, dropped_terms, empty_filters })
     }
 
-    /// Returns the folders in which the sources of some versions are or were, below which a filter's absolute paths are.
+    /// Returns the current or former folders of the sources of some versions, for a filter's absolute paths.
     fn roots(&self, at: &[Selected]) -> Vec<String> {
         let sources =
             self.revisions.sources().iter().filter(|(id, _)| at.iter().any(|selected| selected.source == *id));
         let located = sources.map(|(_, record)| String::from_utf8_lossy(&record.location).into_owned());
-        // A repository may be recorded by the folder of its objects.
+        // The recorded location of a repository may be the folder of its objects.
         let both = |location: String| {
             let work_tree = location.trim_end_matches('/').strip_suffix("/.git").map(str::to_owned);
             [Some(location), work_tree]
@@ -136,7 +137,7 @@ impl Searcher {
         located.flat_map(both).flatten().filter(|root| root.starts_with('/')).collect()
     }
 
-    /// Returns what becomes a hit, best first, and whether the vectors' ranks are exact.
+    /// Returns the found entries for hits, best first, and whether the vectors' ranks are exact.
     fn retrieve(
         &self,
         request: &Request,
@@ -185,7 +186,7 @@ impl Searcher {
         }
     }
 
-    /// Offers what was found, until there is enough.
+    /// Offers found entries, until there are enough.
     fn thin_out(&self, found: &[Found], fold: bool, thinning: &mut Thinning) -> Result<(), SearchError> {
         for part in found.chunks(DEPTH) {
             if thinning.is_full() {
@@ -224,7 +225,7 @@ impl Searcher {
         Ok(hits)
     }
 
-    /// Returns the paths at which a hit's text stands among `entries`, its own first.
+    /// Returns the paths of a hit's text among `entries`, its own first.
     fn paths(&self, hit: &Hit, view: &IndexView, entries: &RoaringBitmap) -> Result<Vec<DocumentPath>, SearchError> {
         let mut same = view.lexical.with_text(&hit.text, entries)?;
         let numbers = self.reader.catalogue().text_numbers(same.iter().copied().chain([hit.entry]))?;
@@ -236,7 +237,7 @@ impl Searcher {
     }
 }
 
-/// Returns the words of a query of which no living entry holds anything, as they were typed.
+/// Returns the words of a query that match no living entry, as typed.
 fn unknown(view: &IndexView, asked: &Asked) -> Result<Vec<String>, SearchError> {
     let mut unknown = Vec::new();
     for word in &asked.words {

@@ -1,20 +1,21 @@
-//! Which of the ranked entries become hits: at most some of a document, and with `fold` each text once.
+//! Selects hits from the ranked entries: a limited number per document, and with `fold` each text once.
 //!
 //! In: entries, best first. Out: the first k that count.
 //!
-//! **Invariant:** what is kept follows from the entries offered so far, in their order; so a larger k only adds to what a smaller
-//! one keeps. An entry that is folded into a hit, or is one too many of its document, counts neither towards k nor for its document.
+//! **Invariant:** the selection follows from the entries offered so far, in their order; so a larger k only adds to the selection
+//! of a smaller one. An entry that is deduplicated into a hit, or exceeds its document's limit, counts neither towards k nor for
+//! its document.
 
 use super::hits::Found;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A ranked entry, with the numbers of what it is thinned out by.
+/// A ranked entry, with the numbers of its path and text.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) found: Found,
     /// Its document's path.
     pub(super) path: u32,
-    /// Its text, where identical texts are one hit.
+    /// Its text, if identical texts are deduplicated.
     pub(super) text: Option<u32>,
 }
 
@@ -52,7 +53,7 @@ impl Thinning {
         }
     }
 
-    /// Returns what was kept, best first.
+    /// Returns the kept entries, best first.
     pub(super) fn into_kept(self) -> Vec<Found> {
         self.kept
     }
@@ -64,7 +65,7 @@ mod tests {
     use proptest::prelude::*;
     use snapshots::Ordinal;
 
-    /// The same in plain words: an entry is a hit if no hit before it has its text, and fewer than so many have its path.
+    /// A simple specification: an entry is a hit if no earlier hit has its text, and fewer than so many have its path.
     fn plainly(ranked: &[(u32, u32)], per_document: usize, fold: bool) -> Vec<usize> {
         let mut hits: Vec<usize> = Vec::new();
         for (at, (path, text)) in ranked.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! The doors: everything that leaves the program as JSON.
+//! The JSON output of the program.
 //!
-//! In: values of the modules before. Out: the shapes that scripts rely on.
+//! In: values of earlier modules. Out: the shapes that scripts rely on.
 
 pub mod wire;

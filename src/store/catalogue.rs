@@ -1,11 +1,11 @@
-//! Which entry or document an ordinal stands for, and which sources, views and receipts there are.
+//! Maps ordinals to entries and documents, and holds sources, views and receipts.
 //!
 //! In: rows, inside a publish's transaction. Out: the same rows, by ordinal or by identity.
 //!
-//! **Invariant:** an identity has at most one ordinal at a time, and an ordinal one identity, for ever: what comes back gets
-//! the ordinal it had, or a new one if its row was collected meanwhile. Rows beyond the version log's last ordinal belong to
-//! a publish that did not finish. That a row is there does not say that the indexes have the entry: they do for what kept
-//! versions reach, and a publish makes it so for what it takes back.
+//! **Invariant:** an identity has at most one ordinal at a time, and an ordinal one identity, for ever: an entry that comes back
+//! gets its old ordinal, or a new one if its row was collected meanwhile. Rows beyond the version log's last ordinal belong to an
+//! unfinished publish. A row does not prove that the indexes have the entry: they do for entries of kept versions, and a publish
+//! ensures it for those it names.
 
 use super::columns::blocks;
 use super::mapped::Mapped;
@@ -20,7 +20,7 @@ use roaring::RoaringBitmap;
 use snapshots::{Bitmaps, Epoch, Ordinal, SourceId, Tokens, ViewId};
 use std::cmp::Ordering;
 
-/// Ordinals and what they stand for, sources, views and receipts.
+/// Entries and documents by ordinal, sources, views and receipts.
 #[derive(Clone)]
 pub struct Catalogue {
     mapped: Mapped,
@@ -38,31 +38,31 @@ impl Catalogue {
     /// Returns the ordinal that an entry has or had.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn entry_ordinal(&self, id: EntryId) -> Result<Option<Ordinal>, StoreError> {
         let tables = self.tables()?;
         Ok(tables.entry_ids.get(&*tables.read()?, id.to_bytes())?.map(Ordinal::new))
     }
 
-    /// Returns the ordinals of many entries, in one look at the database.
+    /// Returns the ordinals of many entries, in one read transaction.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn entry_ordinals(&self, ids: impl Iterator<Item = EntryId>) -> Result<Vec<Option<Ordinal>>, StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
         ids.map(|id| Ok(tables.entry_ids.get(&txn, id.to_bytes())?.map(Ordinal::new))).collect()
     }
 
-    /// Returns what an ordinal stands for.
+    /// Returns the entry of an ordinal.
     ///
     /// # Errors
-    /// Where the database fails or has no such row.
+    /// If the database fails or has no such row.
     pub fn entry(&self, ordinal: Ordinal) -> Result<EntryRecord, StoreError> {
         Ok(self.entry_with_card(ordinal)?.0)
     }
 
-    /// Returns what an ordinal stands for, with its card.
+    /// Returns the entry of an ordinal, with its card.
     ///
     /// # Errors
     /// As [`Self::entry`].
@@ -72,18 +72,18 @@ impl Catalogue {
         RowReader::new(&tables, &txn).entry(row(&tables.entries, &txn, ordinal)?)
     }
 
-    /// Returns what many ordinals stand for, in one look at the database.
+    /// Returns the entries of many ordinals, in one read transaction.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn entries(&self, ordinals: impl Iterator<Item = Ordinal>) -> Result<Vec<EntryRecord>, StoreError> {
         Ok(self.entries_with_cards(ordinals)?.into_iter().map(|(record, _)| record).collect())
     }
 
-    /// Returns what many ordinals stand for, each with its card, in one look at the database.
+    /// Returns the entries of many ordinals, each with its card, in one read transaction.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn entries_with_cards(
         &self,
         ordinals: impl Iterator<Item = Ordinal>,
@@ -93,10 +93,10 @@ impl Catalogue {
         Ok(entries)
     }
 
-    /// Calls `look` with what many ordinals stand for, and their cards, in one look at the database.
+    /// Calls `look` with the entries of many ordinals and their cards, in one read transaction.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn for_each_entry(
         &self,
         ordinals: impl Iterator<Item = Ordinal>,
@@ -112,11 +112,11 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Returns the number of each ordinal's text, in one look at the database: entries have the same one if and only if their
-    /// texts are the same.
+    /// Returns the number of each ordinal's text, in one read transaction: entries have the same one if and only if their texts
+    /// are equal.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn text_numbers(&self, ordinals: impl Iterator<Item = Ordinal>) -> Result<Vec<u32>, StoreError> {
         let tables = self.tables()?;
         let (entries, txn) = (&tables.entries, tables.read()?);
@@ -129,11 +129,11 @@ impl Catalogue {
 
     /// Returns which of two entries comes first by (path, identity).
     ///
-    /// Looks up two rows and, where they differ, two paths: identities are made from cards and texts, which takes longer,
-    /// and are only asked for within a path.
+    /// Reads two rows and, if they differ, two paths. Identities are computed from cards and texts, which takes longer, so they
+    /// are compared within a path only.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn compare(&self, left: Ordinal, right: Ordinal) -> Result<Ordering, StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
@@ -150,7 +150,7 @@ impl Catalogue {
     /// Returns the ordinal that a document's row has or had.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn document_ordinal(&self, document: &Document) -> Result<Option<Ordinal>, StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
@@ -158,20 +158,20 @@ impl Catalogue {
         Ok(tables.document_ids.get::<u32>(&txn, &document_key(path, &row))?.map(Ordinal::new))
     }
 
-    /// Returns the document that an ordinal stands for.
+    /// Returns the document of an ordinal.
     ///
     /// # Errors
-    /// Where the database fails or has no such row.
+    /// If the database fails or has no such row.
     pub fn document(&self, ordinal: Ordinal) -> Result<Document, StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
         RowReader::new(&tables, &txn).document(row(&tables.documents, &txn, ordinal)?)
     }
 
-    /// Returns the documents that many ordinals stand for, in one look at the database.
+    /// Returns the documents of many ordinals, in one read transaction.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn documents(&self, ordinals: impl Iterator<Item = Ordinal>) -> Result<Vec<Document>, StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
@@ -179,10 +179,10 @@ impl Catalogue {
         ordinals.map(|ordinal| rows.document(row(&tables.documents, &txn, ordinal)?)).collect()
     }
 
-    /// Returns every row that a path ever had, in the order in which they first came.
+    /// Returns every row that a path ever had, in the order of insertion.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn documents_at(&self, path: &DocumentPath) -> Result<Vec<Ordinal>, StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
@@ -192,10 +192,10 @@ impl Catalogue {
         Ok(ordinals.into_iter().map(Ordinal::new).collect())
     }
 
-    /// Returns those of some entries whose row says that they have a vector.
+    /// Returns those of some entries whose row has a vector.
     ///
     /// # Errors
-    /// Where the database fails, or a row is damaged.
+    /// If the database fails, or a row is damaged.
     pub fn with_vector(&self, entries: &RoaringBitmap) -> Result<RoaringBitmap, StoreError> {
         let tables = self.tables()?;
         let (table, txn) = (&tables.entries, tables.read()?);
@@ -211,19 +211,19 @@ impl Catalogue {
         Ok(found)
     }
 
-    /// Returns the ordinal after the largest one that an entry has.
+    /// Returns the ordinal after the largest one of an entry.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn next_entry(&self) -> Result<u32, StoreError> {
         let tables = self.tables()?;
         next(&tables.entries, &*tables.read()?)
     }
 
-    /// Returns the ordinal after the largest one that a document has.
+    /// Returns the ordinal after the largest one of a document.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn next_document(&self) -> Result<u32, StoreError> {
         let tables = self.tables()?;
         next(&tables.documents, &*tables.read()?)
@@ -232,7 +232,7 @@ impl Catalogue {
     /// Returns how many entries and how many documents have a row.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn counts(&self) -> Result<(u64, u64), StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
@@ -242,7 +242,7 @@ impl Catalogue {
     /// Writes entries under new ordinals, each with its card. Their texts are stored already.
     ///
     /// # Errors
-    /// Where the disk is full, or a text is not stored.
+    /// If the disk is full, or a text is not stored.
     pub fn put_entries<'a>(
         &self,
         to: &mut WriteTransaction<'_>,
@@ -263,7 +263,7 @@ impl Catalogue {
     /// Writes documents' rows under new ordinals.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn put_documents<'a>(
         &self,
         to: &mut WriteTransaction<'_>,
@@ -279,10 +279,10 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Writes into the rows of entries how many tokens they have; nothing else of a row changes.
+    /// Writes the token counts of entries into their rows; nothing else of a row changes.
     ///
     /// # Errors
-    /// Where the disk is full, or a row is missing.
+    /// If the disk is full, or a row is missing.
     pub fn put_tokens(
         &self,
         to: &mut WriteTransaction<'_>,
@@ -297,11 +297,11 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Removes the rows of these entries and documents, and their look-ups; returns how many there were of each. An
-    /// ordinal whose row is gone is never found again: an entry that comes back gets a new one.
+    /// Removes the rows of these entries and documents, and their look-ups; returns how many there were of each. No look-up
+    /// returns an ordinal without a row again: an entry that comes back gets a new one.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn remove(
         &self,
         to: &mut WriteTransaction<'_>,
@@ -329,10 +329,10 @@ impl Catalogue {
         Ok((removed_entries, removed_documents))
     }
 
-    /// Returns the ordinals of all entries and of all documents that have a row.
+    /// Returns the ordinals of all entries and of all documents with a row.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn ordinals(&self) -> Result<Bitmaps, StoreError> {
         let tables = self.tables()?;
         let txn = tables.read()?;
@@ -350,7 +350,7 @@ impl Catalogue {
     /// Returns every source, in the order in which they were first tracked.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn sources(&self) -> Result<Vec<(SourceId, SourceRecord)>, StoreError> {
         let tables = self.tables()?;
         let rows = tables.sources.all(&*tables.read()?)?;
@@ -360,7 +360,7 @@ impl Catalogue {
     /// Returns every view, in the order in which they were first tracked.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn views(&self) -> Result<Vec<(ViewId, ViewRecord)>, StoreError> {
         let tables = self.tables()?;
         let rows = tables.views.all(&*tables.read()?)?;
@@ -370,7 +370,7 @@ impl Catalogue {
     /// Writes a source's row.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn put_source(
         &self,
         to: &mut WriteTransaction<'_>,
@@ -384,16 +384,16 @@ impl Catalogue {
     /// Writes a view's row.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn put_view(&self, to: &mut WriteTransaction<'_>, id: ViewId, record: &ViewRecord) -> Result<(), StoreError> {
         let tables = to.1.clone();
         tables.views.put(&mut to.0, &id.get().to_be_bytes(), record)
     }
 
-    /// Writes what an epoch took.
+    /// Writes the receipt of an epoch.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn put_receipt(
         &self,
         to: &mut WriteTransaction<'_>,
@@ -404,10 +404,10 @@ impl Catalogue {
         tables.receipts.put(&mut to.0, &epoch.get().to_be_bytes(), receipt)
     }
 
-    /// Returns what an epoch took, if it is known.
+    /// Returns the receipt of an epoch, if it is known.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn receipt(&self, epoch: Epoch) -> Result<Option<Receipt>, StoreError> {
         let tables = self.tables()?;
         tables.receipts.get(&*tables.read()?, &epoch.get().to_be_bytes())
@@ -416,7 +416,7 @@ impl Catalogue {
     /// Returns every receipt, in the order of epochs.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn receipts(&self) -> Result<Vec<Receipt>, StoreError> {
         let tables = self.tables()?;
         Ok(tables.receipts.all(&*tables.read()?)?.into_iter().map(|(_, receipt)| receipt).collect())
@@ -436,7 +436,7 @@ fn next(table: &Table, txn: &heed::RoTxn<'_>) -> Result<u32, StoreError> {
     Ok(table.last(txn)?.and_then(|(key, _)| number_of(key)).map_or(0, |last| last + 1))
 }
 
-/// Names a document's row: its path's number in front, so that the rows of a path stand together.
+/// Returns the key of a document's row: its path's number first, so that the rows of a path are adjacent.
 fn document_key(path: u32, row: &[u8]) -> [u8; 20] {
     let mut key = [0; 20];
     key[..4].copy_from_slice(&path.to_be_bytes());

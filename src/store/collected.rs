@@ -1,15 +1,15 @@
-//! When a store was last collected, and what that gave back.
+//! The last complete garbage collection, with its result.
 //!
-//! In: what a collection came to. Out: the same, to the next tracker and to `status`. **Invariant:** it is written behind a
-//! collection that was whole, so one that broke off is due again.
+//! In: the result of a collection. Out: the same, for the next tracker and for `status`. **Invariant:** it is written after a
+//! complete collection, so an interrupted one is due again.
 
 use super::{Database, StoreError};
 use serde::{Deserialize, Serialize};
 
-/// Names the row.
+/// The key of the row.
 const MARK: &[u8] = b"collected";
 
-/// The last collection that was whole.
+/// The last complete collection.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct LastCollection {
     /// When it ended, in seconds since 1970.
@@ -18,24 +18,24 @@ pub struct LastCollection {
     pub dropped: u64,
     /// Entries that it removed.
     pub entries: u64,
-    /// Bytes that it gave back, to the system or for what comes.
+    /// Bytes that it freed, for the system or for reuse.
     pub bytes: u64,
 }
 
 impl Database {
-    /// Returns what the last collection came to, if there was one.
+    /// Returns the result of the last collection, if there was one.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn last_collection(&self) -> Result<Option<LastCollection>, StoreError> {
         let tables = self.mapped.tables()?;
         tables.marks.get(&*tables.read()?, MARK)
     }
 
-    /// Notes what a collection came to.
+    /// Writes the result of a collection.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn put_last_collection(&self, last: LastCollection) -> Result<(), StoreError> {
         let mapping = self.mapping()?;
         let mut transaction = mapping.write()?;

@@ -1,19 +1,19 @@
-//! Which number an identity has: a hundred look-ups in one row instead of a row each.
+//! Maps identities to numbers: a hundred look-ups in one row instead of a row each.
 //!
 //! In: identities, which are hashes, and numbers: ordinals of entries, numbers of texts and vectors. Out: the number of an
 //! identity, exactly.
 //!
 //! ```text
 //!  identity a3 f7 1c …  ─► row `3 a3 f0`: (f7 1c …, number) (f2 40 …, number) …
-//!                          when a hundred are in it, its place is taken by a mark, and they move to
+//!                          when it holds a hundred, a mark replaces it, and they move to
 //!                          rows `4 a3 f0` … `4 a3 ff`, one for each next half byte
 //! ```
 //!
-//! **Invariant:** an identity is in one row at the most: that of the shortest of its prefixes, from three half bytes on,
-//! whose row holds no mark. The whole identity is compared, so no two are ever mixed up.
+//! **Invariant:** an identity is in at most one row: that of the shortest of its prefixes, from three half bytes on, whose row
+//! holds no mark. The whole identity is compared, so no two are ever confused.
 //!
-//! A row of its own costs ten bytes of the database, and a third of each page stays empty where keys are hashes: 43 bytes
-//! for a number. Here it is 27, so what many new identities write at once is two thirds as many pages.
+//! A separate row costs ten bytes of overhead, and hash keys leave a third of each page empty: 43 bytes per number. Here it is
+//! 27, so many new identities write two thirds as many pages.
 
 use super::tables::Table;
 use super::{CodecError, StoreError};
@@ -26,12 +26,12 @@ pub(super) type Id = [u8; 16];
 const SHORTEST: usize = 3;
 /// Half bytes of an identity.
 const LONGEST: usize = 32;
-/// Identities in one row at the most: two such rows fill a page.
+/// Most identities in one row: two such rows fill a page.
 const MOST: usize = 100;
-/// All but the first byte of the identity, which the prefix says, and four of the number.
+/// All but the first byte of the identity, which the prefix has, and four of the number.
 const RECORD: usize = 19;
 const REST: usize = 15;
-/// Stands in place of a row whose identities have moved on.
+/// Replaces a row whose identities have moved.
 const DEEPER: &[u8] = &[0xff];
 
 /// Identities and their numbers.
@@ -41,7 +41,7 @@ pub(super) struct Identities {
     pub(super) rows: Table,
 }
 
-/// A prefix as a key: how long it is, and its half bytes.
+/// A prefix as a key: its length, and its half bytes.
 struct Prefix {
     key: [u8; 1 + LONGEST / 2],
     half_bytes: usize,
@@ -76,9 +76,9 @@ impl Identities {
         Ok(found.and_then(|record| record[REST..].try_into().ok()).map(u32::from_le_bytes))
     }
 
-    /// Writes the numbers of identities that have none, each of which comes once.
+    /// Writes the numbers of new identities, each given once.
     pub(super) fn put_all(&self, txn: &mut RwTxn<'_>, mut new: Vec<(Id, u32)>) -> Result<(), StoreError> {
-        // Those of one row are neighbours then, and are written together.
+        // Those of one row are adjacent then, and are written together.
         new.sort_unstable();
         let mut rest = new.as_slice();
         while let Some((id, _)) = rest.first() {
@@ -99,7 +99,7 @@ impl Identities {
         Ok(())
     }
 
-    /// Writes the number of an identity that has none.
+    /// Writes the number of a new identity.
     fn put(&self, txn: &mut RwTxn<'_>, new: (Id, u32)) -> Result<(), StoreError> {
         let id = &new.0;
         let (mut prefix, row) = self.row(txn, id)?;
@@ -141,13 +141,13 @@ impl Identities {
         })
     }
 
-    /// Returns the row that an identity belongs to, as it is.
+    /// Returns the row of an identity, as stored.
     fn row<'t>(&self, txn: &'t RoTxn<'_>, id: &Id) -> Result<(Prefix, &'t [u8]), StoreError> {
         self.row_from(txn, id, likely(self.rows.len(txn)?))
     }
 
-    /// Returns the row that an identity belongs to, which is looked for from prefixes of so many half bytes on: a row without a
-    /// mark is the one, since all shorter prefixes have marks then. Where there is none, it may be that of a shorter one.
+    /// Returns the row of an identity, searched from prefixes of so many half bytes on: a row without a mark is the right one,
+    /// because all shorter prefixes have marks then. If there is none, it may be that of a shorter prefix.
     fn row_from<'t>(&self, txn: &'t RoTxn<'_>, id: &Id, first: usize) -> Result<(Prefix, &'t [u8]), StoreError> {
         for half_bytes in first..=LONGEST {
             let prefix = Prefix::new(id, half_bytes);
@@ -161,7 +161,7 @@ impl Identities {
         Err(self.damaged())
     }
 
-    /// Moves a row's identities on by their next half byte; returns those that share it with `id`, which are not written.
+    /// Moves a row's identities to the next half byte; returns those that share it with `id`, which are not written.
     fn split(&self, txn: &mut RwTxn<'_>, prefix: &Prefix, row: &[u8], id: &Id) -> Result<Vec<u8>, StoreError> {
         let mut children: [Vec<u8>; 16] = Default::default();
         let next = |id: &[u8]| {
@@ -187,8 +187,8 @@ impl Identities {
     }
 }
 
-/// Returns how many half bytes the prefixes of most identities have in a table of so many rows: there were marks for all
-/// shorter ones, if identities are as evenly spread as hashes are.
+/// Returns how many half bytes the prefixes of most identities have in a table of so many rows, if identities are as evenly
+/// spread as hashes: all shorter ones have marks.
 fn likely(rows: u64) -> usize {
     let (mut half_bytes, mut shorter) = (SHORTEST, 16_u64.pow(SHORTEST as u32));
     while rows > 2 * shorter && half_bytes < LONGEST / 4 {
@@ -212,7 +212,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Identities that share long prefixes, as those of a million entries do, or of somebody who tries.
+    /// Identities that share long prefixes, as among a million entries or in an attack.
     fn id() -> impl Strategy<Value = Id> {
         (prop::collection::vec(prop_oneof![3 => Just(0xa3u8), 1 => any::<u8>()], 16), any::<u8>(), 0usize..16).prop_map(
             |(bytes, other, at)| {
@@ -223,7 +223,7 @@ mod tests {
         )
     }
 
-    /// Many that are put at once, or some that are removed.
+    /// Many that are written at once, or some that are removed.
     fn step() -> impl Strategy<Value = (Vec<(Id, u32)>, bool)> {
         prop_oneof![
             4 => (prop::collection::vec((id(), any::<u32>()), 1..300), Just(false)),

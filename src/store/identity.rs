@@ -1,22 +1,22 @@
-//! What a source is beside its name and place: the commits with which its history begins.
+//! The identity of a source beside its name and location: the first commits of its history.
 //!
-//! In and out: commit ids. **Invariant:** it is a row of its own, so that stores without it open unchanged in either direction;
-//! a source that has none was registered by an earlier build, or is not to be told apart by its history.
+//! In and out: commit ids. **Invariant:** it is a separate row, so that stores without it open unchanged in either direction. A
+//! source without it was registered by an earlier build, or its history does not identify it.
 
 use super::{Database, StoreError, WriteTransaction};
 use serde::{Deserialize, Serialize};
 use snapshots::{CommitId, SourceId};
 
-/// What the history of a source begins with.
+/// The first commits of a source's history.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct SourceRoots {
     roots: Vec<[u8; 20]>,
-    /// Whether they were looked for; a history may be too long, or cut off.
+    /// Whether they were searched; a history may be too long, or truncated.
     pub is_known: bool,
 }
 
 impl SourceRoots {
-    /// Notes root commits that were looked for.
+    /// Wraps root commits that were found by a search.
     #[must_use]
     pub fn new(roots: &[CommitId]) -> Self {
         Self { roots: roots.iter().map(|root| *root.as_bytes()).collect(), is_known: true }
@@ -28,25 +28,25 @@ impl SourceRoots {
     }
 }
 
-/// Names the row of a source in the table of marks.
+/// The key of a source's row in the table of marks.
 fn key(source: SourceId) -> Vec<u8> {
     [b"source ".as_slice(), &source.get().to_be_bytes()].concat()
 }
 
 impl Database {
-    /// Returns what the history of a source begins with, if a build that asks has registered it.
+    /// Returns the roots of a source's history, if a build that searches them has registered it.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn source_roots(&self, source: SourceId) -> Result<Option<SourceRoots>, StoreError> {
         let tables = self.mapped.tables()?;
         tables.marks.get(&*tables.read()?, &key(source))
     }
 
-    /// Notes what the history of a source begins with.
+    /// Writes the roots of a source's history.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn put_source_roots(
         &self,
         to: &mut WriteTransaction<'_>,

@@ -1,7 +1,7 @@
-//! Where a store keeps what, which format it has, and who may write to it.
+//! The folder layout of a store, its format, and the writer's lock.
 //!
-//! **Invariant:** at most one process holds the [`WriterLock`]; the operating system gives it back when the process ends,
-//! however it ends.
+//! **Invariant:** at most one process holds the [`WriterLock`]; the operating system releases it when the process ends, however
+//! it ends.
 
 use super::StoreError;
 use super::shared::make_folder;
@@ -20,9 +20,9 @@ const OLDEST_FORMAT: u32 = 2;
 /// The scope of a vector set: so far each is for all entries.
 const ALL_ENTRIES: &[u8] = b"all";
 
-/// What git reads: nothing in the folder is for a repository.
+/// Read by git: nothing in the folder belongs to a repository.
 const GITIGNORE: &str = "*\n";
-/// What backups and indexers read (Cache Directory Tagging Specification, https://bford.info/cachedir/).
+/// Read by backups and indexers (Cache Directory Tagging Specification, https://bford.info/cachedir/).
 const CACHE_TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
     # This folder is a store of tidemill. What it holds can be made again from its sources.\n\
     # See https://bford.info/cachedir/ for what this file means.\n";
@@ -34,16 +34,16 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Names the store at `root` without looking at the disk.
+    /// Describes the store at `root` without reading the disk.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Makes the store's folders if there are none, or checks that they have a format that a writer can open.
+    /// Creates the store's folders if there are none, or checks that a writer can open their format.
     ///
     /// # Errors
-    /// Where the folder cannot be made, or holds another format.
+    /// If the folder cannot be created, or has another format.
     pub fn create(&self) -> Result<(), StoreError> {
         if self.format_file().exists() {
             self.check_for_writer()?;
@@ -53,9 +53,9 @@ impl Layout {
             return Ok(());
         }
         fs::create_dir_all(&self.root).map_err(io("make the folder", &self.root))?;
-        // First of all, so that a tracker that looks at it now sees nothing.
+        // First of all, so that a concurrent tracker ignores it.
         self.hide()?;
-        // That of leases too: a reader of a full disk can still put a file into it.
+        // Including that of leases: a reader on a full disk can still create a file in it.
         let parts = [self.memo(), self.lexical(), self.vectors(), self.versions(), self.leases()];
         for folder in parts {
             make_folder(&folder).map_err(io("make the folder", &folder))?;
@@ -63,7 +63,7 @@ impl Layout {
         self.put_format()
     }
 
-    /// Puts the files there that tell git, backups and indexers to leave the folder out; what is there already stays.
+    /// Creates the files that make git, backups and indexers skip the folder; existing files stay.
     fn hide(&self) -> Result<(), StoreError> {
         for (name, text) in [(".gitignore", GITIGNORE), ("CACHEDIR.TAG", CACHE_TAG)] {
             let path = self.root.join(name);
@@ -81,7 +81,7 @@ impl Layout {
     /// Checks that there is a store of this build's format.
     ///
     /// # Errors
-    /// Where there is none, or it has another format.
+    /// If there is none, or it has another format.
     pub fn check(&self) -> Result<(), StoreError> {
         match self.older()? {
             None => Ok(()),
@@ -101,10 +101,10 @@ impl Layout {
         }
     }
 
-    /// Checks that there is a store of this build's format, or of one that a writer makes into it.
+    /// Checks that there is a store of this build's format, or of one that a writer upgrades.
     ///
     /// # Errors
-    /// Where there is none, or it has another format.
+    /// If there is none, or it has another format.
     pub fn check_for_writer(&self) -> Result<(), StoreError> {
         match self.check() {
             Err(StoreError::Older { .. }) => Ok(()),
@@ -112,7 +112,7 @@ impl Layout {
         }
     }
 
-    /// Returns what the store says of its format.
+    /// Returns the format text of the store.
     fn format(&self) -> Result<String, StoreError> {
         let path = self.format_file();
         match fs::read_to_string(&path) {
@@ -136,7 +136,7 @@ impl Layout {
         written.map_err(io("write", &path))
     }
 
-    /// Says that the store is of this build's format; durable when it returns.
+    /// Writes this build's format; durable when it returns.
     pub(super) fn put_format(&self) -> Result<(), StoreError> {
         let (format, new) = (self.format_file(), self.root.join("FORMAT.new"));
         let written = File::create(&new).and_then(|mut file| {
@@ -148,7 +148,7 @@ impl Layout {
         File::open(&self.root).and_then(|folder| folder.sync_all()).map_err(io("sync", &self.root))
     }
 
-    /// Returns the file that says the format, and that readers and collectors lock.
+    /// Returns the format file, which readers and collectors lock.
     pub(super) fn format_file(&self) -> PathBuf {
         self.root.join("FORMAT")
     }
@@ -183,25 +183,25 @@ impl Layout {
         self.vectors().join(vector_set(model))
     }
 
-    /// Returns the file in which a tracker reports how it is doing.
+    /// Returns the file with a tracker's report.
     #[must_use]
     pub fn state(&self) -> PathBuf {
         self.root.join("tracker.json")
     }
 
-    /// Returns the file in which a tracker keeps on which file systems directories stood.
+    /// Returns the file in which a tracker keeps the file systems of directories.
     #[must_use]
     pub fn looks(&self) -> PathBuf {
         self.root.join("looks.json")
     }
 
-    /// Returns the folder in which readers say what they may still look at.
+    /// Returns the folder of reader leases.
     #[must_use]
     pub fn leases(&self) -> PathBuf {
         self.root.join("leases")
     }
 
-    /// Returns the folder in which a tracker is asked to collect.
+    /// Returns the folder of requests for garbage collection.
     #[must_use]
     pub fn requests(&self) -> PathBuf {
         self.root.join("requests")
@@ -226,13 +226,14 @@ pub fn vector_set(model: ModelId) -> String {
     format!("{name:016x}")
 }
 
-/// Returns a function that wraps what the system said of `path`.
+/// Returns a function that wraps a system error on `path`.
 pub(super) fn io(attempt: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
     let path = path.to_owned();
     move |source| StoreError::Io { attempt, path, source }
 }
 
-/// Returns the process that writes to a store, if one does: the number that it left in the lock, or nothing where that cannot be read.
+/// Returns the process that writes to a store, if there is one: the number that it wrote into the lock, or nothing if that cannot
+/// be read.
 ///
 /// It holds the lock shared for a moment; a writer that starts right then tries again by itself.
 #[must_use]
@@ -248,7 +249,7 @@ pub fn writer(layout: &Layout) -> Option<Option<u32>> {
     }
 }
 
-/// The right to write to a store; given back when dropped.
+/// The writer's lock of a store; released when dropped.
 #[derive(Debug)]
 pub struct WriterLock {
     // Held for its lock only.
@@ -259,7 +260,7 @@ impl WriterLock {
     /// Takes the lock of a store, and writes this process's number into it.
     ///
     /// # Errors
-    /// Where another process holds it; the error names that process.
+    /// If another process holds it; the error names that process.
     pub fn take(layout: &Layout) -> Result<Self, StoreError> {
         let path = layout.root.join("LOCK");
         let mut file = OpenOptions::new()
@@ -273,7 +274,7 @@ impl WriterLock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
-                // Who holds it is a courtesy; an unreadable name must not hide that it is held.
+                // The holder's name is optional; an unreadable one must not hide that the lock is held.
                 let _ = (&file).take(64).read_to_string(&mut holder);
                 let holder = match holder.trim() {
                     "" => "another process".to_owned(),

@@ -1,22 +1,22 @@
-//! Leases: what readers that live may still look at, so that nothing of it is removed under them.
+//! Reader leases: what living readers may still read, so that nothing of it is removed.
 //!
-//! In: from a reader, how much of the version log it has read. Out: to the collector, the least of these.
+//! In: from a reader, how much of the version log it has read. Out: for the collector, the lowest of these.
 //!
 //! ```text
 //!  reader     lease of everything ──► reads the log ──► lease of what it has read ──► … ──► ends, however it ends
-//!  collector  drops versions (log) ──► looks at the leases ──► removes what neither log nor leases hold
+//!  collector  drops versions (log) ──► reads the leases ──► removes what neither log nor leases hold
 //! ```
 //!
-//! **Invariant:** a reader that has read the log up to some byte and has not read of a drop behind it holds a lease that says
-//! so, from before the reading on. So a collector either sees the lease, or the reader sees the drop. The system gives a
-//! lease back when its process ends; the file that is left counts for nothing and is swept.
+//! **Invariant:** a reader that has read the log up to some byte, and no later drop, holds a lease that says so from before the
+//! read on. So the collector either sees the lease, or the reader sees the drop. The system releases a lease when its process
+//! ends; the remaining file is ignored and removed.
 //!
-//! One file a reader, locked by it: `leases/PROCESS-NUMBER`, holding the byte twice, since a file may be read while it is
-//! written. The gate of a store is a lock on its file `FORMAT`, which every reader can open: readers hold it shared for a
-//! moment while they open, and a collector that replaces a whole file holds it alone.
+//! One file per reader, locked by it: `leases/PROCESS-NUMBER`. It holds the position twice, because a file may be read while it
+//! is written. The gate of a store is a lock on its file `FORMAT`, which every reader can open: readers hold it shared for a
+//! moment while they open, and a collector that replaces a whole file holds it exclusively.
 //!
-//! A reader that cannot write its lease (a read-only mount, a store of another user, no inode left) keeps the gate
-//! instead, until it ends: a shared lock needs no right to write. To a collector it is a lease of everything
+//! A reader that cannot write its lease (a read-only mount, a store of another user, no inode left) holds the gate instead, until
+//! it ends: a shared lock needs no write permission. A collector treats it as a lease of everything
 //! (`docs/decisions/0032-readers-that-cannot-write.md`).
 
 use super::layout::io;
@@ -30,21 +30,21 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How often a file that was replaced or swept between being opened and being locked is opened again.
+/// How often a file that was replaced or removed between opening and locking is opened again.
 const ATTEMPTS: usize = 64;
-/// How often, and after how long, it is looked again whether the gate is held: most readers hold it for a moment only.
+/// Number and interval of checks whether the gate is held: most readers hold it for a moment only.
 const LOOKS: u32 = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(200);
 
-/// What one reader may look at. Given back when dropped, and by the system when the process ends.
+/// The lease of one reader. Released when dropped, and by the system when the process ends.
 #[derive(Debug)]
 pub struct Lease(Held);
 
 #[derive(Debug)]
 enum Held {
-    /// A file that says how much.
+    /// A file with the position.
     File(LeaseFile),
-    /// The gate, by a reader that cannot write: everything.
+    /// The gate, held by a reader that cannot write: everything.
     Gate(#[expect(dead_code, reason = "held for its lock only")] Gate),
 }
 
@@ -54,7 +54,7 @@ struct LeaseFile {
     path: PathBuf,
 }
 
-/// The door of a store, held open for readers that come, or shut while a whole file is replaced.
+/// The gate of a store: held shared by readers, or exclusively while a whole file is replaced.
 #[derive(Debug)]
 pub struct Gate {
     // Held for its lock only.
@@ -62,16 +62,16 @@ pub struct Gate {
 }
 
 impl Lease {
-    /// Takes a lease of everything that the store holds; waits while a file is replaced.
+    /// Takes a lease of the whole store; waits while a file is replaced.
     ///
     /// # Errors
-    /// Where there is no store, its file `FORMAT` cannot be locked, or the process may open no more files.
+    /// If there is no store, its file `FORMAT` cannot be locked, or the process may open no more files.
     pub fn take(layout: &Layout) -> Result<Self, StoreError> {
         static SAID: Once = Once::new();
         let gate = Gate::pass(layout)?;
         match LeaseFile::make(&layout.leases()) {
             Ok(file) => Ok(Self(Held::File(file))),
-            // The next file would not open either.
+            // The next file would fail to open too.
             Err(error @ StoreError::Io { .. }) if crate::resources::is_out_of_files(&error) => Err(error),
             Err(error) => {
                 let why = crate::resources::chain(&error);
@@ -83,16 +83,16 @@ impl Lease {
         }
     }
 
-    /// Says how many bytes of the log the reader has read: it looks at nothing that was dropped before that byte. On a full disk, or where
-    /// it fails, the lease holds what it held before, or everything.
+    /// Sets how many bytes of the log the reader has read: it reads no version dropped before that byte. On a full disk, or after
+    /// an error, the lease keeps its old position, or holds everything.
     ///
     /// # Errors
-    /// Where the file cannot be written for another reason.
+    /// If the file cannot be written for another reason.
     pub fn renew(&mut self, log_bytes: u64) -> Result<(), StoreError> {
         let Held::File(LeaseFile { file, path }) = &mut self.0 else { return Ok(()) };
         let text = format!("{log_bytes:020} {log_bytes:020}\n");
         match file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(text.as_bytes())) {
-            // A reader goes on where a writer cannot: what stands there holds more than is needed.
+            // A reader continues where a writer cannot: the old position holds more than needed.
             Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => Ok(()),
             written => written.map_err(io("write", path)),
         }
@@ -100,11 +100,11 @@ impl Lease {
 }
 
 impl LeaseFile {
-    /// Makes and locks a file that holds everything; the gate is held.
+    /// Creates and locks a file that holds everything; the gate is held.
     fn make(folder: &Path) -> Result<Self, StoreError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         make_folder(folder).map_err(io("make the folder", folder))?;
-        // Two processes of one number, as two machines or containers have them, never meet in a name.
+        // Two processes of one number, on two machines or in two containers, never get the same name.
         let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         for _ in 0..ATTEMPTS {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -112,7 +112,7 @@ impl LeaseFile {
             let file = create_file(&path).map_err(io("make", &path))?;
             let made = Self { file, path };
             made.file.lock().map_err(io("lock", &made.path))?;
-            // A collector may have swept it as a file that was left, until it was locked.
+            // A collector may have removed it as an abandoned file before it was locked.
             if made.file.metadata().map_err(io("look at", &made.path))?.nlink() > 0 {
                 return Ok(made);
             }
@@ -123,19 +123,19 @@ impl LeaseFile {
 
 impl Drop for LeaseFile {
     fn drop(&mut self) {
-        // What cannot be removed is swept by the next collector.
+        // The next collector removes what remains.
         let _ = fs::remove_file(&self.path);
     }
 }
 
 impl Gate {
-    /// Waits until no file is being replaced, and keeps it so.
+    /// Waits until no file is being replaced, and prevents replacement from then on.
     fn pass(layout: &Layout) -> Result<Self, StoreError> {
         let path = layout.format_file();
         for _ in 0..ATTEMPTS {
             let file = Self::open(layout)?;
             file.lock_shared().map_err(io("lock", &path))?;
-            // A writer that brings the store to another format replaces the file behind the shut gate.
+            // A writer that upgrades the store replaces the file while it holds the gate.
             if file.metadata().map_err(io("look at", &path))?.nlink() > 0 {
                 return Ok(Self { _file: file });
             }
@@ -143,10 +143,10 @@ impl Gate {
         Err(io("lock", &path)(ErrorKind::WouldBlock.into()))
     }
 
-    /// Shuts the door, if no reader is there or about to open; a reader that comes waits until it is dropped.
+    /// Takes the gate exclusively, if no reader has it or a lease; later readers wait until it is dropped.
     ///
     /// # Errors
-    /// Where the folder of leases or the file `FORMAT` cannot be used.
+    /// If the folder of leases or the file `FORMAT` cannot be used.
     pub fn shut(layout: &Layout) -> Result<Option<Self>, StoreError> {
         let file = Self::open(layout)?;
         match file.try_lock() {
@@ -156,7 +156,7 @@ impl Gate {
         }
     }
 
-    /// Returns whether a reader holds it, for longer than a moment.
+    /// Returns whether a reader holds it for longer than a moment.
     fn is_held(layout: &Layout) -> Result<bool, StoreError> {
         let file = Self::open(layout)?;
         for look in 0..LOOKS {
@@ -179,11 +179,11 @@ impl Gate {
     }
 }
 
-/// Returns for every living reader how many bytes of the log it has read, 0 while that is not known; removes the files
-/// that dead ones left. All readers that cannot write a lease count as one that has read nothing.
+/// Returns for every living reader how many bytes of the log it has read, 0 if unknown; removes the files of dead ones. All
+/// readers that cannot write a lease count as one that has read nothing.
 ///
 /// # Errors
-/// Where the folder cannot be read.
+/// If the folder cannot be read.
 pub fn leases(layout: &Layout) -> Result<Vec<u64>, StoreError> {
     let mut held = written(layout)?;
     if Gate::is_held(layout)? {
@@ -192,7 +192,7 @@ pub fn leases(layout: &Layout) -> Result<Vec<u64>, StoreError> {
     Ok(held)
 }
 
-/// Returns what living readers have written into the folder of leases.
+/// Returns the leases that living readers have written.
 fn written(layout: &Layout) -> Result<Vec<u64>, StoreError> {
     let folder = layout.leases();
     let listing = match fs::read_dir(&folder) {
@@ -210,31 +210,31 @@ fn written(layout: &Layout) -> Result<Vec<u64>, StoreError> {
     Ok(held)
 }
 
-/// Returns what a lease holds, or sweeps it where no reader has it any more.
+/// Returns the position of a lease, or removes its file if its reader is gone.
 fn look(path: &Path) -> Result<Option<u64>, StoreError> {
     let mut file = match open_file(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        // Another user's reader may live or not, so it holds everything.
+        // Another user's reader may be alive, so it holds everything.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             let path = path.display();
             tracing::warn!("cannot read the lease {path}, so nothing is collected; remove it if no reader is running");
             return Ok(Some(0));
         }
-        // What is no file is no lease.
+        // Anything but a regular file is no lease.
         Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(None),
         Err(source) => return Err(io("open", path)(source)),
     };
     match file.try_lock() {
         Ok(()) => {
-            // Still locked here: a reader that waits to lock it will find it gone. One that cannot be removed counts for nothing
-            // either, and a reader that locks it now reads the log after this.
+            // It is still locked here, so a reader that waits for the lock will find it removed. One that cannot be removed is
+            // ignored too: a reader that locks it now reads the log after this.
             let _ = fs::remove_file(path);
             Ok(None)
         }
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
-            // What cannot be read holds everything.
+            // An unreadable lease holds everything.
             let _ = Read::by_ref(&mut file).take(64).read_to_string(&mut text);
             Ok(Some(parse(&text).unwrap_or(0)))
         }
@@ -269,7 +269,7 @@ mod tests {
         assert!(Gate::shut(&layout).unwrap().is_none());
         drop(first);
         assert_eq!(leases(&layout).unwrap(), [1_234_567]);
-        // A process that was killed leaves the file and no lock.
+        // A killed process leaves the file without a lock.
         fs::write(layout.leases().join("1-2-3"), "half a li").unwrap();
         assert_eq!(leases(&layout).unwrap(), [1_234_567]);
         assert_eq!(fs::read_dir(layout.leases()).unwrap().count(), 1);
@@ -278,12 +278,12 @@ mod tests {
         assert!(gate.is_some());
         let comes = std::thread::spawn(move || Lease::take(&layout).unwrap());
         std::thread::sleep(std::time::Duration::from_millis(30));
-        assert!(!comes.is_finished(), "whoever comes waits at the door");
+        assert!(!comes.is_finished(), "a reader waits at the gate");
         drop(gate);
         comes.join().unwrap();
     }
 
-    /// A store whose folder of leases is a link to nothing: not even root can leave a lease there.
+    /// A store whose folder of leases is a dangling link: not even root can write a lease there.
     fn unwritable() -> (tempfile::TempDir, Layout) {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout::new(folder.path());

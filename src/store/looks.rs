@@ -1,9 +1,9 @@
-//! What was seen of directories when they were last looked at: on which file systems they stood, and what is held back.
+//! Observations of directories at their last look: their file systems, and the losses that are held back.
 //!
-//! In: a tracker's looks. Out: the same, to the next tracker.
+//! In: a tracker's looks. Out: the same, for the next tracker.
 //!
-//! **Invariant:** losing it costs a second look and nothing else: what a directory held is in the version log. It is replaced as a
-//! whole, and only where something in it changed.
+//! **Invariant:** losing it costs a second look and nothing else, because the version log has the content of directories. It is
+//! replaced as a whole, and only if something in it changed.
 
 use super::{Layout, StoreError, note};
 use crate::watch::directory::Looks;
@@ -15,22 +15,22 @@ use std::collections::BTreeMap;
 pub struct LookBook(BTreeMap<u32, Looks>);
 
 impl LookBook {
-    /// Returns what the last tracker left, if it can be read.
+    /// Returns the observations of the last tracker, if they can be read.
     #[must_use]
     pub fn read(layout: &Layout) -> Self {
         note::read(&layout.looks()).unwrap_or_default()
     }
 
-    /// Returns what is known of a view.
+    /// Returns the observations of a view.
     #[must_use]
     pub fn of(&self, view: u32) -> Looks {
         self.0.get(&view).cloned().unwrap_or_default()
     }
 
-    /// Takes over what a look left, and writes it if it is new.
+    /// Sets the observations of a look, and writes them if they changed.
     ///
     /// # Errors
-    /// Where the store's folder cannot be written.
+    /// If the store's folder cannot be written.
     pub fn put(&mut self, layout: &Layout, view: u32, looks: &Looks) -> Result<(), StoreError> {
         if self.0.get(&view) == Some(looks) {
             return Ok(());

@@ -1,18 +1,18 @@
-//! The database's file: mapped while somebody uses it, and let go of once much of it has become resident.
+//! The LMDB environment: open while it is used, and unmapped once its resident memory passes a limit.
 //!
-//! In: a store's folder. Out: the tables, for as long as somebody holds them.
+//! In: a store's folder. Out: the tables, for as long as a caller holds them.
 //!
 //! ```text
-//!  tables() ──► opened, where it is not ──► held by whoever looks or writes ──► let go of, once nobody holds it
+//!  tables() ──► opened, if it is not ──► held by callers that read or write ──► unmapped, once no caller holds it
 //! ```
 //!
-//! **Invariant:** a process has one environment a folder: LMDB's locks are those of the process, so whoever opens a store that
-//! is open here already, a searcher beside a tracker say, shares it. Nothing is cut off: it is closed where nobody holds it, and
-//! opened again by whoever asks next. The rows are those of the file, so no answer changes.
+//! **Invariant:** a process has one environment per folder, because LMDB's locks belong to the process. So opening a store twice
+//! in one process, for example a searcher beside a tracker, shares it. No access is interrupted: the environment is closed only
+//! while no caller holds it, and the next access opens it again. The rows are those of the file, so no answer changes.
 //!
-//! To touch a row makes 64 KiB resident, since the system maps what is around a page that it has; the rows of a hit, or of an
-//! entry that is written, lie in a dozen places of a large file. A thousand questions, or a first load, would make all of it
-//! resident, for nothing (`docs/decisions/0022-letting-go.md`).
+//! Touching a row makes 64 KiB resident, because the kernel maps the cached pages around a fault. The rows of a hit, or of a new
+//! entry, are in a dozen places of a large file. A thousand questions, or a first load, would make the whole file resident for
+//! nothing (`docs/decisions/0022-letting-go.md`).
 
 use super::layout::io;
 use super::seen::Seen;
@@ -24,16 +24,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-/// So much of files may become resident in a reader before the database is let go of: some ten questions' worth in a large
-/// store, and more than all of a small one.
+/// Bytes of files that may become resident in a reader before the database is unmapped: some ten questions in a large store, and
+/// more than the whole of a small one.
 const RESIDENT_IN_READER: u64 = 64 << 20;
-/// The same of a writer, which comes back to more places: a part of what a tracker takes anyway.
+/// The same in a writer, which returns to more places: a part of what a tracker uses anyway.
 const RESIDENT_IN_WRITER: u64 = 256 << 20;
-/// How often, and after how long, it is looked again whether those who hold it have ended: most look at a row or two.
+/// Number and interval of checks whether all holders have finished: most read a row or two.
 const LOOKS: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
 
-/// What is open in this process, or was and will be again.
+/// The environments that are open in this process, or will be opened again.
 static KNOWN: Mutex<BTreeMap<PathBuf, Weak<Slot>>> = Mutex::new(BTreeMap::new());
 
 /// The database of a store; clones share it.
@@ -44,41 +44,41 @@ struct Slot {
     folder: PathBuf,
     is_writer: AtomicBool,
     seen: Arc<Seen>,
-    /// Whether the file ended in front of its last page when it was first opened.
+    /// Whether the file ended before its last page when it was first opened.
     was_short: bool,
     open: Mutex<Option<Open>>,
-    /// Whether it is to be let go of as soon as nobody holds it.
+    /// Whether it is to be unmapped as soon as no caller holds it.
     is_unwanted: AtomicBool,
 }
 
 struct Open {
     tables: Tables,
-    /// Bytes of files that were resident when it was opened.
+    /// Resident bytes of files when it was opened.
     resident: u64,
 }
 
-/// A hold on the database, which is not let go of while this lasts.
+/// A hold on the database, which prevents unmapping.
 pub struct Mapping(Tables);
 
 impl Mapping {
     /// Begins the transaction of one publish.
     ///
     /// # Errors
-    /// Where the disk or the map is full.
+    /// If the disk or the map is full.
     pub fn write(&self) -> Result<WriteTransaction<'_>, StoreError> {
         self.0.begin()
     }
 }
 
 impl Mapped {
-    /// Opens the database in `folder`; a writer makes what is missing.
+    /// Opens the database in `folder`; a writer creates missing parts.
     pub(super) fn open(folder: &Path, is_writer: bool) -> Result<Self, StoreError> {
         let real = folder.canonicalize().map_err(io("open the database in", folder))?;
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slot) = known.get(&real).and_then(Weak::upgrade) {
             let mapped = Self(slot);
             if is_writer && !mapped.0.is_writer.swap(true, Ordering::Relaxed) {
-                // A reader opened it, who makes nothing.
+                // A reader opened it, and readers create nothing.
                 mapped.let_go();
             }
             return Ok(mapped);
@@ -100,7 +100,7 @@ impl Mapped {
         Ok(Self(slot))
     }
 
-    /// Returns the tables, to be held for moments only; opens them where they were let go of.
+    /// Returns the tables, to be held for moments only; opens them if they were unmapped.
     pub(super) fn tables(&self) -> Result<Tables, StoreError> {
         let mut open = self.0.lock();
         if self.0.is_unwanted.load(Ordering::Relaxed) {
@@ -121,8 +121,8 @@ impl Mapped {
         self.0.was_short
     }
 
-    /// Lets go of the database where more of files has become resident since it was opened than is worth keeping: now, or with the
-    /// next look that finds nobody holding it.
+    /// Unmaps the database if more file memory has become resident since it was opened than the limit: now, or at the next check
+    /// that finds it unused.
     pub(super) fn let_go_of_much(&self) {
         let most = if self.0.is_writer() { RESIDENT_IN_WRITER } else { RESIDENT_IN_READER };
         let before = self.0.lock().as_ref().map(|open| open.resident);
@@ -132,16 +132,15 @@ impl Mapped {
         }
     }
 
-    /// Lets go of the database, unless somebody holds it for longer than a moment: whoever does goes on.
+    /// Unmaps the database, unless a caller holds it for longer than a moment; that caller continues.
     pub(super) fn let_go(&self) {
         let mut open = self.0.lock();
         drop(self.0.take(&mut open, LOOKS));
     }
 
-    /// Writes the file anew without its free pages and puts it in the old one's place; returns whether it could: not while somebody
-    /// holds it.
+    /// Rewrites the file without its free pages and replaces the old one; returns whether it could: not while a caller holds it.
     pub(super) fn compact(&self) -> Result<bool, StoreError> {
-        // Nobody in this process opens it meanwhile.
+        // No code in this process opens it meanwhile.
         let _ = self.tables()?;
         let mut open = self.0.lock();
         let Some(opened) = self.0.take(&mut open, LOOKS) else { return Ok(false) };
@@ -152,7 +151,7 @@ impl Mapped {
             _ => {}
         }
         let written = opened.copy_to(&copy)?;
-        // Readers of another user may go on, or may not, as before.
+        // Readers of another user keep their access, or lack of it.
         let as_before = std::fs::metadata(&file).and_then(|file| written.set_permissions(file.permissions()));
         as_before.and_then(|()| written.sync_all()).map_err(io("sync", &copy))?;
         drop(opened);
@@ -169,7 +168,7 @@ impl Mapped {
 
 impl Slot {
     fn lock(&self) -> MutexGuard<'_, Option<Open>> {
-        // Whatever is in there is whole.
+        // The state is consistent at any time.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -177,9 +176,9 @@ impl Slot {
         self.is_writer.load(Ordering::Relaxed)
     }
 
-    /// Takes what is open out, to be closed by being dropped; nothing where nothing is, or where somebody goes on holding it.
+    /// Takes the open environment out, to be closed by dropping it; nothing if it is closed, or if a caller keeps holding it.
     fn take(&self, open: &mut Option<Open>, looks: u32) -> Option<Opened> {
-        // Nobody takes hold of it while `open` is locked, so it can only become free.
+        // No caller can take a hold while `open` is locked, so it can only become free.
         for look in 0..looks {
             let Open { tables, resident } = open.take()?;
             match tables.into_opened() {
@@ -197,7 +196,7 @@ impl Slot {
     }
 }
 
-/// Returns the bytes of files that are resident in this process; none where the system does not tell.
+/// Returns the resident bytes of files in this process; 0 if the system does not tell.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssFile:"));
@@ -214,7 +213,7 @@ mod tests {
         Receipt { added: epoch, ..Receipt::default() }
     }
 
-    /// Makes a database that holds some receipts.
+    /// Creates a database with some receipts.
     fn database() -> (tempfile::TempDir, Layout, Database) {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout::new(folder.path());
@@ -236,7 +235,7 @@ mod tests {
         let (mapped, catalogue) = (&database.mapped, database.catalogue());
         let held = mapped.tables().unwrap();
         mapped.let_go();
-        assert!(mapped.is_open(), "somebody holds it");
+        assert!(mapped.is_open(), "a caller holds it");
         assert!(!database.compact(&crate::store::Gate::shut(&layout).unwrap().unwrap()).unwrap());
         drop(held);
         mapped.let_go_of_much();
@@ -256,7 +255,7 @@ mod tests {
         let held = mapped.tables().unwrap();
         mapped.0.is_unwanted.store(true, super::Ordering::Relaxed);
         let _ = mapped.tables().unwrap();
-        assert!(mapped.0.is_unwanted.load(super::Ordering::Relaxed), "somebody holds it");
+        assert!(mapped.0.is_unwanted.load(super::Ordering::Relaxed), "a caller holds it");
         drop(held);
         let _ = mapped.tables().unwrap();
         assert!(!mapped.0.is_unwanted.load(super::Ordering::Relaxed), "it was closed, and opened again");

@@ -1,22 +1,20 @@
-//! Results by the identity of their input, on disk: the memo that stands behind the dataflow's stages.
+//! Results by the identity of their input, on disk: the memo of the dataflow's stages.
 //!
-//! In: results as the stages make them. Out: the same results, from memory until they are flushed, from the database
-//! after that.
+//! In: results of the stages. Out: the same results, from memory until they are flushed, from the database afterwards.
 //!
 //! ```text
 //!  put ──► pending (memory) ──flush──► flushing (memory, being written) ──commit──► database
-//!  get ──► pending, then flushing, then database, then what is kept only while running
+//!  get ──► pending, then flushing, then database, then the transient results
 //! ```
 //!
-//! **Invariant:** the first answer stays: a key that is known is never given another value. A result is visible from the
-//! moment it is put, and durable with the publish that first needs it: [`StoreMemo::flush`] runs inside that publish's
-//! transaction.
+//! **Invariant:** the first answer stays: a known key never gets another value. A result is visible as soon as it is put, and
+//! durable with the publish that first needs it: [`StoreMemo::flush`] runs inside that publish's transaction.
 //!
-//! Cards are no results: they follow from chunk lists and places, and the graph tells them again whenever it places a
-//! document. They are kept in memory for as long as an epoch that may need them is under way ([`StoreMemo::turn_cards`]).
+//! Cards are no results: they follow from chunk lists and places, and the graph passes them again whenever it places a document.
+//! They are in memory while an epoch that may need them is in progress ([`StoreMemo::turn_cards`]).
 //!
-//! The memo trait has no errors, since a stage could do nothing about them; the first failure is kept and stops the next
-//! publish ([`StoreMemo::check`]).
+//! The memo trait has no errors, because a stage could not handle them; the first failure is kept and stops the next publish
+//! ([`StoreMemo::check`]).
 
 mod flush;
 
@@ -38,14 +36,14 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Pending bytes beyond which a put writes them out at once, outside any publish: a part of the database's file, between these
-/// bounds. It bounds memory in a first load twice: the results that wait, and the pages of the transaction that writes them,
-/// which LMDB keeps for the next one. In a large store new hashes belong into more pages, so more of them are written together.
+/// With more pending bytes a put writes them out at once, outside any publish: a part of the database's file, between these
+/// bounds. This bounds memory in a first load twice: the waiting results, and the pages of the transaction that writes them,
+/// which LMDB keeps for the next one. In a large store new hashes go to more pages, so more of them are written together.
 const PENDING_BYTES: [usize; 2] = [8 << 20, 64 << 20];
 /// Pending bytes are this part of the database's file.
 const PENDING_PART: u64 = 32;
 
-/// Returns how many bytes may be pending where the database's file has so many.
+/// Returns the limit of pending bytes for a database file of so many bytes.
 fn pending_bytes(file: u64) -> usize {
     let [least, most] = PENDING_BYTES;
     usize::try_from(file / PENDING_PART).unwrap_or(most).clamp(least, most)
@@ -59,25 +57,25 @@ struct Shared {
     mapped: Mapped,
     model: ModelId,
     results: RwLock<Results>,
-    /// How many bytes may be pending; see [`pending_bytes`].
+    /// The limit of pending bytes; see [`pending_bytes`].
     bearable: AtomicUsize,
     failure: Mutex<Option<StoreError>>,
 }
 
-/// Results that are not, or not yet, in the database.
+/// Results that are not yet, or never, in the database.
 #[derive(Default)]
 struct Results {
     pending: Generation,
     /// Shared with the flush that is writing it.
     flushing: Option<Arc<Generation>>,
-    /// How many flushes there were: names the one that is writing.
+    /// The number of flushes: identifies the current one.
     flushes: u64,
     while_running: Generation,
-    /// What was placed since cards were last turned, encoded; and what was before that, back to the turn before.
+    /// The cards since the last turn, encoded; and those between the turn before and that.
     cards: [FxHashMap<CardHash, Box<[u8]>>; 2],
 }
 
-/// Names what one flush wrote, to be forgotten once its transaction is committed.
+/// Identifies the results of one flush, which are dropped once its transaction is committed.
 #[must_use = "what was flushed stays in memory until it is forgotten"]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flush(u64);
@@ -90,7 +88,7 @@ struct Generation {
     wholes: FxHashMap<TextHash, Whole>,
     chunks: FxHashMap<ChunkingId, Arc<Chunked>>,
     embedded: FxHashMap<EmbedId, Embedded>,
-    /// An estimate of what the maps hold, in bytes.
+    /// An estimate of the maps' size, in bytes.
     bytes: usize,
 }
 
@@ -134,10 +132,10 @@ impl StoreMemo {
         self.failure().take().map_or(Ok(()), Err)
     }
 
-    /// Returns the stored chunks of a list that hold one text, in the order in which they stand.
+    /// Returns the stored chunks of a list with one text, in order.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn chunks_with_text(&self, id: ChunkingId, text: TextHash) -> Result<Vec<Chunk>, StoreError> {
         Ok(match self.0.stored_chunks(id, Some(text))? {
             Some(Chunked::Chunks(chunks) | Chunked::WithoutSyntax(chunks, _)) => chunks,
@@ -158,11 +156,11 @@ impl StoreMemo {
     /// Writes everything pending into a publish's transaction. The results stay in memory until [`Self::flushed`].
     ///
     /// # Errors
-    /// Where the disk or the map is full.
+    /// If the disk or the map is full.
     pub fn flush(&self, transaction: &mut WriteTransaction<'_>) -> Result<Flush, StoreError> {
         let (generation, flush) = {
             let mut results = self.write();
-            // What an earlier, failed flush left behind is written again with the rest.
+            // Results of an earlier, failed flush are written again with the rest.
             let mut pending = std::mem::take(&mut results.pending);
             if let Some(earlier) = results.flushing.take().and_then(Arc::into_inner) {
                 pending.absorb(earlier);
@@ -176,10 +174,10 @@ impl StoreMemo {
         Ok(flush)
     }
 
-    /// Forgets what a flush wrote: its transaction is committed.
+    /// Drops the results of a flush: its transaction is committed.
     ///
-    /// The next flush may have begun meanwhile, since the transaction is free as soon as it is committed. It took over
-    /// what this one wrote, and forgets it in its turn.
+    /// The next flush may have begun meanwhile, because the transaction is free as soon as it is committed. It took over these
+    /// results, and drops them in its turn.
     pub fn flushed(&self, flush: Flush) {
         let mut results = self.write();
         if results.flushes == flush.0 {
@@ -187,9 +185,9 @@ impl StoreMemo {
         }
     }
 
-    /// Forgets what cleaning made of these documents, where that was owed to the moment.
+    /// Drops the cleaning results of these documents if they are transient.
     ///
-    /// Nothing that runs may still hold such a result: its retraction would find another one.
+    /// No running code may still hold such a result, because its retraction would find another one.
     pub fn forget_transient(&self, ids: impl IntoIterator<Item = DocumentId>) {
         let mut results = self.write();
         for id in ids {
@@ -197,16 +195,16 @@ impl StoreMemo {
         }
     }
 
-    /// Forgets every card.
+    /// Drops every card.
     ///
-    /// Nothing may be under way: an epoch's new entries are embedded and indexed with the cards that placing them told.
+    /// No work may be in progress: an epoch's new entries are embedded and indexed with the cards from their placement.
     pub fn forget_cards(&self) {
         self.write().cards = Default::default();
     }
 
-    /// Forgets the cards that no document was placed with since the last turn.
+    /// Drops the cards that no document was placed with since the last turn.
     ///
-    /// Nothing may be under way that was fed before that turn. What is told is kept until the turn after the next.
+    /// No work that was fed before that turn may be in progress. A card stays until the turn after the next.
     pub fn turn_cards(&self) {
         let mut results = self.write();
         let [newest, _] = std::mem::take(&mut results.cards);
@@ -218,12 +216,12 @@ impl StoreMemo {
         self.write_pending(|| self.read().pending.bytes == 0);
     }
 
-    /// Writes pending results out when they have grown too many, outside any publish.
+    /// Writes pending results out if they exceed the limit, outside any publish.
     fn relieve(&self) {
         self.write_pending(|| self.read().pending.bytes < self.0.bearable.load(Ordering::Relaxed));
     }
 
-    /// Writes pending results out unless they are bearable.
+    /// Writes pending results out unless they are within the limit.
     fn write_pending(&self, is_bearable: impl Fn() -> bool) {
         if is_bearable() {
             return;
@@ -231,7 +229,7 @@ impl StoreMemo {
         let flushed = (|| {
             let tables = self.0.mapped.tables()?;
             let mut transaction = tables.begin()?;
-            // Another thread may have been here while this one waited for the transaction.
+            // Another thread may have done it while this one waited for the transaction.
             if is_bearable() {
                 return Ok(());
             }
@@ -265,7 +263,7 @@ impl StoreMemo {
         self.failure().get_or_insert(error);
     }
 
-    /// Returns what the database says, or nothing where it fails; the failure is kept.
+    /// Returns the database's answer, or nothing if it fails; the failure is kept.
     fn or_fail<T>(&self, found: Result<Option<T>, StoreError>) -> Option<T> {
         found.unwrap_or_else(|error| {
             self.fail(error);
@@ -297,7 +295,7 @@ impl StoreMemo {
             || self.or_fail(self.0.mapped.tables().and_then(is_stored)).is_some()
     }
 
-    /// Remembers a text under its own hash.
+    /// Stores a text under its own hash.
     pub(crate) fn put_text(&self, hash: TextHash, text: &str) {
         self.put_texts(std::iter::once((hash, Arc::from(text))), Keep::Durable);
         self.relieve();
@@ -426,7 +424,7 @@ impl Memo for StoreMemo {
     fn put_card(&self, hash: CardHash, card: &Card) {
         if !self.read().cards[0].contains_key(&hash) {
             let mut results = self.write();
-            // Moved on where it was told before, so that a turn does not take it from those that need it now.
+            // Moved forward if it was passed before, so that a turn does not drop it while it is needed.
             let encoded = results.cards[1].remove(&hash).unwrap_or_else(|| codec::encode(card).into());
             results.cards[0].insert(hash, encoded);
         }
@@ -495,7 +493,7 @@ impl Shared {
         }))
     }
 
-    /// Returns a stored list, or only those of its chunks that hold one text.
+    /// Returns a stored list, or only its chunks with one text.
     fn stored_chunks(&self, id: ChunkingId, text: Option<TextHash>) -> Result<Option<Chunked>, StoreError> {
         let tables = self.mapped.tables()?;
         let forgotten = tables.seen.forgotten();
@@ -542,7 +540,7 @@ impl Opened {
     }
 }
 
-/// Returns what the stored components stand for: none of them for a text without a vector.
+/// Returns the vector of stored components; none of them for a text without a vector.
 fn embedded_from(bytes: &[u8]) -> Option<Embedded> {
     if bytes.is_empty() {
         return Some(Embedded::NoVector);

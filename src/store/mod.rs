@@ -1,25 +1,23 @@
-//! What is kept on disk between runs, beside the indexes: results by identity, and the catalogue of ordinals.
+//! The data on disk beside the indexes: results by identity, and the catalogue of ordinals.
 //!
-//! In: values of `dataflows`, by their hashes. Out: the same values, to this process and to any other that has the store
-//! open. One LMDB environment holds everything, so that results, catalogue and receipts of one publish are one
-//! transaction.
+//! In: values of `dataflows`, by their hashes. Out: the same values, for this process and any other with the store open. One LMDB
+//! environment holds everything, so that results, catalogue and receipts of one publish are one transaction.
 //!
 //! ```text
 //!  .tidemill/
-//!    FORMAT      which format, in one line          LOCK      who writes
+//!    FORMAT      the format, in one line            LOCK      held by the writer
 //!    .gitignore, CACHEDIR.TAG                       hide it from git, backups and indexers
 //!    memo/       LMDB: results and catalogue        lexical/  tantivy
 //!    vectors/    vector segments                    versions/ the log (commit point) and checkpoints
-//!    leases/     what living readers may look at
-//!    requests/   who waits for a tracker to collect
-//!    tracker.json  how the tracker that runs, or ran last, is doing
+//!    leases/     reader leases
+//!    requests/   requests to a tracker for garbage collection
+//!    tracker.json  the report of the running tracker, or of the last one
 //! ```
 //!
-//! **Invariant:** an ordinal is visible to readers only through a version, and a version is logged only after the
-//! transaction that wrote its ordinals; whatever stands here beyond the log's last ordinal is an orphan, which the publish
-//! that comes again finds by its identity.
+//! **Invariant:** readers see an ordinal only through a version, and a version is logged only after the transaction that wrote
+//! its ordinals. Rows beyond the log's last ordinal are orphans, which the repeated publish finds by identity.
 //!
-//! LMDB through `heed`, since other processes read while the tracker writes (`docs/decisions/0004-lmdb.md`).
+//! LMDB through `heed`, because other processes read while the tracker writes (`docs/decisions/0004-lmdb.md`).
 
 mod catalogue;
 mod codec;
@@ -71,71 +69,71 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tables::Tables;
 
-/// What went wrong with the store.
+/// Errors of the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// A file or folder could not be used.
     #[error("cannot {attempt} {}", path.display())]
     Io {
-        /// What was tried, as a verb phrase.
+        /// The attempted operation, as a verb phrase.
         attempt: &'static str,
         /// On which file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// There is no store.
     #[error("there is no store at {}; `tidemill track PATH` makes one", path.display())]
     Missing {
-        /// Where it was looked for.
+        /// Its path.
         path: PathBuf,
     },
-    /// The store was written by another format.
+    /// The store has another format.
     #[error("cannot open the store at {}: it is format {found}, this build reads format {STORE_FORMAT}; use the release that wrote it, or track again into a new folder", path.display())]
     Format {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
-        /// What it says of itself.
+        /// Its stated format.
         found: String,
     },
-    /// The store was written by a format that a writer makes into this build's.
+    /// The store has a format that a writer upgrades to this build's.
     #[error("cannot read the store at {}: it is format {found}, this build reads format {STORE_FORMAT}; start `tidemill track` on it once, which brings it there", path.display())]
     Older {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
         /// What it says of itself.
         found: String,
     },
-    /// A store of an older format cannot be brought to this one while it is read.
+    /// A store of an older format cannot be upgraded while a process reads it.
     #[error("cannot bring the store at {} to format {STORE_FORMAT} while another process reads it; try again when that has ended", path.display())]
     InUse {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
     },
-    /// A store whose words another analyzer found cannot be indexed again while it is read.
+    /// A store of another analyzer cannot be indexed again while a process reads it.
     #[error("cannot index the texts of the store at {} again for this release while another process reads it; try again when that has ended", path.display())]
     Reading {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
     },
     /// Another process writes to it.
     #[error("cannot write to the store at {}: {holder} holds its lock; stop that tracker, or use another --data folder", path.display())]
     Locked {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
-        /// Who holds the lock.
+        /// The holder of the lock.
         holder: String,
     },
-    /// The database refused.
+    /// The database failed.
     #[error("the database of the store failed while trying to {attempt}{}", next_step(source))]
     Database {
-        /// What was tried, as a verb phrase.
+        /// The attempted operation, as a verb phrase.
         attempt: &'static str,
-        /// What LMDB said.
+        /// LMDB's error.
         source: heed::Error,
     },
-    /// The database's file is gone, or shorter than what was written to it.
+    /// The database's file is missing, or shorter than what was written to it.
     #[error("the database in {} is gone or was cut short; restore it from a backup, or track again into a new folder (a tracker that was killed while it published may leave it so for a moment: then starting it again mends it)", path.display())]
     Cut {
         /// Its folder.
@@ -146,7 +144,7 @@ pub enum StoreError {
     Damaged {
         /// Which table.
         table: &'static str,
-        /// What the codec said.
+        /// The codec's error.
         source: CodecError,
     },
     /// All numbers of a table are used.
@@ -155,7 +153,7 @@ pub enum StoreError {
         /// Which table.
         table: &'static str,
     },
-    /// A row that must be there is not.
+    /// A required row is missing.
     #[error("the store's table `{table}` has no row {key}; run `tidemill snapshots verify`")]
     Lost {
         /// Which table.
@@ -165,7 +163,7 @@ pub enum StoreError {
     },
 }
 
-/// Says what to do about a database that is damaged; other failures speak for themselves.
+/// Returns the advice for a damaged database; other failures need none.
 fn next_step(failure: &heed::Error) -> &'static str {
     use heed::MdbError::{Corrupted, Invalid, PageNotFound, VersionMismatch};
     match failure {
@@ -176,7 +174,7 @@ fn next_step(failure: &heed::Error) -> &'static str {
     }
 }
 
-/// Names the row of the log's length.
+/// The key of the row with the log's length.
 const LOG_MARK: &[u8] = b"log";
 
 /// The open database: cheap to clone, the same for readers and the writer of one process.
@@ -186,11 +184,11 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens the database of a store for the process that holds the writer's lock, making it if need be, and brings one of the
-    /// format before this to this one.
+    /// Opens the database of a store for the process with the writer's lock, creates it if needed, and upgrades one of the
+    /// previous format.
     ///
     /// # Errors
-    /// Where the folder cannot be used, the database is damaged, or it is of an older format and being read.
+    /// If the folder cannot be used, the database is damaged, or it is of an older format and a process reads it.
     pub fn open_writer(layout: &Layout) -> Result<Self, StoreError> {
         let database = Self { mapped: Mapped::open(&layout.memo(), true)? };
         let gate = {
@@ -212,9 +210,9 @@ impl Database {
     /// Opens the database of a store for reading, also while another process writes.
     ///
     /// # Errors
-    /// Where there is none or it cannot be read.
+    /// If there is none or it cannot be read.
     pub fn open_reader(layout: &Layout) -> Result<Self, StoreError> {
-        // LMDB would begin a new one.
+        // LMDB would create a new one.
         if std::fs::metadata(layout.memo().join("data.mdb")).map_or(0, |file| file.len()) == 0 {
             return Err(StoreError::Cut { path: layout.memo() });
         }
@@ -233,28 +231,28 @@ impl Database {
         StoreMemo::new(self.mapped.clone(), model)
     }
 
-    /// Takes hold of the database, to write to it.
+    /// Takes a hold on the database, to write to it.
     ///
     /// # Errors
-    /// Where it was let go of and cannot be opened again.
+    /// If it was unmapped and cannot be opened again.
     pub fn mapping(&self) -> Result<Mapping, StoreError> {
         self.mapped.mapping()
     }
 
-    /// Lets go of the database's file where much of it has become resident, and nobody holds it.
+    /// Unmaps the database if much of its file is resident, unless it is in use.
     pub fn let_go_of_much(&self) {
         self.mapped.let_go_of_much();
     }
 
-    /// Lets go of the database's file, unless somebody holds it; whoever asks next maps it again.
+    /// Unmaps the database, unless it is in use; the next access maps it again.
     pub fn let_go(&self) {
         self.mapped.let_go();
     }
 
-    /// Returns the results that nothing needs, or nothing where `go_on` says no; writes nothing.
+    /// Returns the results that nothing needs, or nothing if `go_on` returns false; writes nothing.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn superfluous(
         &self,
         needed: &Needed,
@@ -263,18 +261,18 @@ impl Database {
         Superfluous::find(&self.mapped.tables()?, needed, go_on)
     }
 
-    /// Takes off a list of superfluous results what is needed since; see [`Needed`].
+    /// Takes results that became needed off a list of superfluous ones; see [`Needed`].
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn keep(&self, superfluous: &mut Superfluous, needed: &Needed) -> Result<(), StoreError> {
         superfluous.keep(&self.mapped.tables()?, needed)
     }
 
-    /// Removes some of the superfluous results, durably, and takes them off the list; `go_on` is asked now and then.
+    /// Removes some of the superfluous results, durably, and takes them off the list; `go_on` is called regularly.
     ///
     /// # Errors
-    /// Where the database fails; nothing is removed then, and the list must not be used any more.
+    /// If the database fails; then nothing is removed, and the list must not be used again.
     pub fn remove(
         &self,
         superfluous: &mut Superfluous,
@@ -284,45 +282,45 @@ impl Database {
         superfluous.remove(&self.mapped.tables()?, portion, go_on)
     }
 
-    /// Writes the file anew without its free pages and puts it in the old one's place; returns whether it could: not while
-    /// somebody holds the database. Until the rename the old file is whole, from then on the new one.
+    /// Rewrites the file without its free pages and replaces the old one; returns whether it could: not while a caller holds the
+    /// database. Until the rename the old file is valid, afterwards the new one.
     ///
-    /// Only behind a shut [`Gate`]: a reader that has the old file open would not see what is written afterwards.
+    /// Only with the exclusive [`Gate`]: a reader with the old file open would not see later writes.
     ///
     /// # Errors
-    /// Where the disk is full; the old file stays.
+    /// If the disk is full; the old file stays.
     pub fn compact(&self, _gate: &Gate) -> Result<bool, StoreError> {
         self.mapped.compact()
     }
 
-    /// Returns whether the database's file was shorter than its pages when it was opened: it may have been cut.
+    /// Returns whether the database's file was shorter than its pages when it was opened: it may have been truncated.
     #[must_use]
     pub fn was_short(&self) -> bool {
         self.mapped.was_short()
     }
 
-    /// Returns how long the version log was in front of the last publish that reached the database.
+    /// Returns the length of the version log before the last publish that reached the database.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn log_bytes(&self) -> Result<Option<u64>, StoreError> {
         let tables = self.mapped.tables()?;
         tables.marks.get(&*tables.read()?, LOG_MARK)
     }
 
-    /// Notes how long the version log is in front of a publish. A log that is shorter later has lost versions.
+    /// Writes the length of the version log before a publish. If the log is shorter later, versions are lost.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn put_log_bytes(&self, to: &mut WriteTransaction<'_>, bytes: u64) -> Result<(), StoreError> {
         to.1.marks.put(&mut to.0, LOG_MARK, &bytes)
     }
 
-    /// Returns what does not fit together among the numbers of texts, heads, places, paths and vectors: how many
-    /// of each do not lead back to their number.
+    /// Returns the inconsistencies among the numbers of texts, heads, places, paths and vectors: how many of each do not lead
+    /// back to their number.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn lost_numbers(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
         let tables = self.mapped.tables()?;
         let txn = tables.read()?;
@@ -336,19 +334,19 @@ impl Database {
         Ok(lost.into_iter().filter(|(_, lost)| *lost > 0).collect())
     }
 
-    /// Returns how many entries have another path, head or place in the columns that filters look at than in their rows.
+    /// Returns how many entries have another path, head or place in the columns than in their rows.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn odd_columns(&self) -> Result<u64, StoreError> {
         let tables = self.mapped.tables()?;
         columns::blocks::count_odd(&tables, &*tables.read()?)
     }
 
-    /// Returns the bytes of the pages that each table takes.
+    /// Returns the bytes of each table's pages.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn table_bytes(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
         self.mapped.tables()?.table_bytes()
     }
@@ -356,15 +354,15 @@ impl Database {
     /// Returns the bytes of the database's file that hold data.
     ///
     /// # Errors
-    /// Where the file cannot be asked.
+    /// If the file's size cannot be read.
     pub fn disk_bytes(&self) -> Result<u64, StoreError> {
         self.mapped.tables()?.disk_bytes()
     }
 
-    /// Returns the bytes that each part of the store takes on disk.
+    /// Returns the bytes of each part of the store on disk.
     ///
     /// # Errors
-    /// Where the file cannot be asked; a folder that cannot be listed counts as empty.
+    /// If the file's size cannot be read; a folder that cannot be listed counts as empty.
     pub fn bytes_by_part(&self, layout: &Layout) -> Result<BTreeMap<&'static str, u64>, StoreError> {
         Ok(BTreeMap::from([
             ("database", self.disk_bytes()?),
@@ -386,14 +384,14 @@ fn folder_bytes(folder: &Path) -> u64 {
     sizes.sum()
 }
 
-/// What one publish writes to the database: all of it, or nothing.
+/// The writes of one publish to the database: all of them, or none.
 pub struct WriteTransaction<'a>(heed::RwTxn<'a>, Tables);
 
 impl WriteTransaction<'_> {
     /// Makes everything that was written durable and visible.
     ///
     /// # Errors
-    /// Where the disk is full; nothing is written then.
+    /// If the disk is full; nothing is written then.
     pub fn commit(self) -> Result<(), StoreError> {
         let failed = |source| match source {
             heed::Error::Io(error) => heed::Error::Io(crate::resources::or_disk_full(error, self.1.folder())),

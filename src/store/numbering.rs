@@ -1,4 +1,4 @@
-//! Numbers for what many rows name, so that each of them says it in a byte or two.
+//! Numbers for values that many rows refer to, so that each reference takes a byte or two.
 //!
 //! In: values (heads, places, paths), inside a write transaction. Out: a number for each, and back.
 //!
@@ -8,12 +8,12 @@
 //!
 //! Texts and vectors have numbers as well, each in their own way ([`texts`](super::texts), [`vectors`](super::vectors)).
 //!
-//! **Invariant:** within a store a value has one number and a number one value, for ever. A number is given out in the
-//! transaction that stores it, as one more than the largest that is stored: a transaction that is lost takes its numbers
-//! with it, and nothing that was written names them. The last row of a numbered table is never removed, so no number
-//! comes again. Nothing outside a store knows numbers: no identity, digest, copy or dump holds one.
+//! **Invariant:** within a store a value has one number and a number one value, for ever. The transaction that stores the value
+//! assigns the number, as one more than the largest stored one. A lost transaction loses its numbers, and no written row refers
+//! to them. The last row of a numbered table is never removed, so no number is reused. Numbers are internal to a store: no
+//! identity, digest, copy or dump holds one.
 //!
-//! Numbers are keys in ascending order, so LMDB fills the pages of these tables; keys that are hashes leave a third empty.
+//! Numbers are ascending keys, so LMDB fills the pages of these tables; hash keys leave a third empty.
 
 use super::StoreError;
 use super::tables::Table;
@@ -40,7 +40,7 @@ impl Numbering {
         self.probe(txn, value).map(|found| found.ok())
     }
 
-    /// Returns the number of a value, giving it one if it has none.
+    /// Returns the number of a value, and assigns one if it has none.
     pub(super) fn number(&self, txn: &mut RwTxn<'_>, value: &[u8]) -> Result<u32, StoreError> {
         let name = match self.probe(txn, value)? {
             Ok(number) => return Ok(number),
@@ -52,12 +52,12 @@ impl Numbering {
         Ok(number)
     }
 
-    /// Returns the number of a value, or the first name that is free for it.
+    /// Returns the number of a value, or its first free name.
     fn probe(&self, txn: &RoTxn<'_>, value: &[u8]) -> Result<Result<u32, [u8; 8]>, StoreError> {
         for attempt in 0_u32.. {
             let name = name(value, attempt);
             let Some(number) = self.names.get::<u32>(txn, &name)? else { return Ok(Err(name)) };
-            // Half a hash may belong to another value: the value itself decides.
+            // Half a hash may collide, so the value itself is compared.
             if self.values.bytes(txn, &number.to_be_bytes())? == Some(value) {
                 return Ok(Ok(number));
             }
@@ -76,7 +76,7 @@ impl Numbering {
     }
 }
 
-/// Returns what a value is looked up by: eight bytes of its hash, others for each attempt.
+/// Returns the look-up key of a value: eight bytes of its hash, different for each attempt.
 fn name(value: &[u8], attempt: u32) -> [u8; 8] {
     let [word, _] = Hasher::new("number").part(value).part(&attempt.to_le_bytes()).finish();
     word.to_le_bytes()
@@ -88,7 +88,7 @@ pub(super) fn next(table: &Table, txn: &RoTxn<'_>) -> Result<u32, StoreError> {
     number_of(key).and_then(|last| last.checked_add(1)).ok_or_else(|| table.full())
 }
 
-/// Returns the number that a key says.
+/// Returns the number of a key.
 pub(super) fn number_of(key: &[u8]) -> Option<u32> {
     key.try_into().ok().map(u32::from_be_bytes)
 }

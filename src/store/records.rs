@@ -1,13 +1,13 @@
-//! What the catalogue tells of entries, sources, views and epochs.
+//! The catalogue's records of entries, sources, views and epochs.
 //!
-//! In and out: plain values. **Invariant:** a value that is stored is decoded as it was encoded: fields are neither moved nor left out
-//! within a format of the store.
+//! In and out: plain values. **Invariant:** a stored value is decoded as it was encoded: fields are neither moved nor omitted
+//! within a store format.
 
 use dataflows::data::Entry;
 use serde::{Deserialize, Serialize};
 use snapshots::{SourceId, Tokens};
 
-/// What the indexes hold under one ordinal.
+/// The indexed data of one ordinal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EntryRecord {
     /// The entry.
@@ -18,7 +18,7 @@ pub struct EntryRecord {
     pub has_vector: bool,
 }
 
-/// What kind of source it is.
+/// The kind of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum SourceKind {
     /// A git repository.
@@ -30,7 +30,7 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// Returns the word that stands for the kind in JSON.
+    /// Returns the name of the kind in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -44,11 +44,11 @@ impl SourceKind {
 /// A source that is or was tracked.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SourceRecord {
-    /// Its name: it labels results and is no part of any identity.
+    /// Its name: it labels results and is not part of any identity.
     pub name: String,
-    /// What kind it is.
+    /// Its kind.
     pub kind: SourceKind,
-    /// Where it is: the path as bytes.
+    /// Its location: the path as bytes.
     pub location: Vec<u8>,
 }
 
@@ -61,29 +61,29 @@ pub struct ViewRecord {
     pub name: String,
 }
 
-/// What publishing one epoch took: the line that `track` prints, kept for later.
+/// The cost of publishing one epoch: the line that `track` prints, stored.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Receipt {
-    /// Documents that came.
+    /// Added documents.
     pub added: u64,
     /// Documents whose content changed.
     pub changed: u64,
-    /// Documents that went.
+    /// Removed documents.
     pub removed: u64,
     /// Contents that were cleaned.
     pub cleaned: u64,
     /// Texts that were cut.
     pub chunked: u64,
-    /// Texts that were given to the model.
+    /// Texts that the model embedded.
     pub embedded: u64,
-    /// Entries that came to life.
+    /// Inserted entries.
     pub inserted: u64,
-    /// Entries that died.
+    /// Retracted entries.
     pub retracted: u64,
     /// Inputs that the memo answered.
     pub cache_hits: u64,
     /// Inputs that ended as a fault.
     pub faults: u64,
-    /// Milliseconds spent on finding what changed, cleaning, chunking, embedding, applying, and from start to end.
+    /// Milliseconds spent on finding changes, cleaning, chunking, embedding, applying, and from start to end.
     pub ms: [f32; 6],
 }

@@ -1,15 +1,15 @@
-//! Requests: who wants a store collected that a tracker has open says so by a file, and is answered by another.
+//! Requests for garbage collection to a tracker with the store open: one file asks, another answers.
 //!
-//! In: from whoever asks, the name of its settings. Out: to the tracker, who asks; and back, what came of it.
+//! In: from the requester, the identifier of its settings. Out: to the tracker, the requesters; and back, the result.
 //!
 //! ```text
-//!  asks     requests/PROCESS-MOMENT, locked ──► looks for the answer, and for the writer's lock ──► … ──► removes both
-//!  tracker  looks for files that somebody has locked ──► collects ──► requests/PROCESS-MOMENT.answer, by a rename
+//!  asks     requests/PROCESS-MOMENT, locked ──► polls for the answer, and for the writer's lock ──► … ──► removes both
+//!  tracker  polls for locked files ──► collects ──► requests/PROCESS-MOMENT.answer, by a rename
 //! ```
 //!
-//! **Invariant:** a request says that somebody waits and under which settings, and nothing that is obeyed: what is dropped and
-//! removed follows from the tracker's own. The system lets go of a request when its process ends, however it ends; the file
-//! that is left counts for nothing and is swept with its answer. What cannot be read is no request, and no answer.
+//! **Invariant:** a request says that a process waits, and under which settings. It contains no instruction: the tracker's own
+//! settings decide what is dropped and removed. The system releases a request when its process ends, however it ends; the
+//! remaining file is ignored and removed with its answer. An unreadable file is no request, and no answer.
 
 use super::layout::io;
 use super::shared::{create_file, make_folder, open_file};
@@ -23,34 +23,34 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const MAX_REQUEST: u64 = 256;
 /// Longest answer that is read; an honest one has some thousand bytes.
 const MAX_ANSWER: u64 = 1 << 20;
-/// So many files are looked at in one look.
+/// Most files per poll.
 const MAX_FILES: usize = 256;
-/// How often a request that was swept between being made and being locked is made again.
+/// How often a request that was removed between creation and locking is made again.
 const ATTEMPTS: usize = 64;
-/// What a request says that was taken back.
+/// The content of a withdrawn request.
 const NEVER_MIND: &str = "never mind";
 
-/// A request, as long as whoever made it waits. Taken back when dropped, and by the system when the process ends.
+/// A request, as long as the requester waits. Withdrawn when dropped, and by the system when the process ends.
 #[derive(Debug)]
 pub struct CollectionRequest {
     file: File,
     path: PathBuf,
 }
 
-/// Somebody who asks for a collection.
+/// A requester of a collection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Asked {
     /// The request's name.
     pub name: String,
-    /// The name of the settings that it is asked under; nothing where it was taken back.
+    /// The identifier of its settings; nothing if it was withdrawn.
     pub settings: Option<String>,
 }
 
 impl CollectionRequest {
-    /// Asks whoever writes to the store for a collection under settings of this name.
+    /// Asks the writer of the store for a collection under settings with this identifier.
     ///
     /// # Errors
-    /// Where the store's folder cannot be written.
+    /// If the store's folder cannot be written.
     pub fn make(layout: &Layout, settings: &str) -> Result<Self, StoreError> {
         let folder = layout.requests();
         make_folder(&folder).map_err(io("make the folder", &folder))?;
@@ -62,7 +62,7 @@ impl CollectionRequest {
             let made = file.lock().and_then(|()| file.write_all(line(settings).as_bytes()));
             match made.and_then(|()| fs::rename(&new, &path)) {
                 Ok(()) => return Ok(Self { file, path }),
-                // Whoever looked took it for one that was left, until it was locked.
+                // A poll took it for an abandoned one before it was locked.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(source) => return Err(io("make", &path)(source)),
             }
@@ -70,16 +70,16 @@ impl CollectionRequest {
         Err(io("make a request in", &folder)(ErrorKind::WouldBlock.into()))
     }
 
-    /// Says that the collection is not wanted any more; what was removed until then is still answered.
+    /// Withdraws the request; what was removed until then is still answered.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn take_back(&mut self) -> Result<(), StoreError> {
         let written = self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.write_all(line(NEVER_MIND).as_bytes()));
         written.map_err(io("write", &self.path))
     }
 
-    /// Returns the answer, once it is there.
+    /// Returns the answer, once it exists.
     #[must_use]
     pub fn answer(&self) -> Option<Vec<u8>> {
         read(&answer_path(&self.path), MAX_ANSWER)
@@ -88,16 +88,16 @@ impl CollectionRequest {
 
 impl Drop for CollectionRequest {
     fn drop(&mut self) {
-        // What cannot be removed is swept by the next tracker.
+        // The next tracker removes what remains.
         let _ = fs::remove_file(&self.path);
         let _ = fs::remove_file(answer_path(&self.path));
     }
 }
 
-/// Returns who asks and was not answered yet, and removes what others left behind.
+/// Returns the unanswered requesters, and removes abandoned files.
 ///
 /// # Errors
-/// Where the folder cannot be listed.
+/// If the folder cannot be listed.
 pub fn requests(layout: &Layout) -> Result<Vec<Asked>, StoreError> {
     let folder = layout.requests();
     let listing = match fs::read_dir(&folder) {
@@ -108,7 +108,7 @@ pub fn requests(layout: &Layout) -> Result<Vec<Asked>, StoreError> {
     let mut asked = Vec::new();
     for entry in listing.take(MAX_FILES) {
         let name = entry.map_err(io("list", &folder))?.file_name();
-        // Names of another shape are not ours.
+        // Names of another form are not ours.
         let Some(name) = name.to_str().filter(|name| is_ours(name)) else { continue };
         let path = folder.join(name);
         match path.extension() {
@@ -116,7 +116,7 @@ pub fn requests(layout: &Layout) -> Result<Vec<Asked>, StoreError> {
                 look(&path);
             }
             None => asked.extend(look(&path).map(|settings| Asked { name: name.to_owned(), settings })),
-            // One that is being made; it is locked as soon as it is there, but for an instant.
+            // One that is being created; it is locked as soon as it exists, except for an instant.
             Some(extension) if extension == "new" => drop(look(&path)),
             Some(_) => {
                 if !path.with_extension("").exists() {
@@ -129,10 +129,10 @@ pub fn requests(layout: &Layout) -> Result<Vec<Asked>, StoreError> {
     Ok(asked)
 }
 
-/// Answers a request; nobody may wait for it any more.
+/// Answers a request; the requester may be gone.
 ///
 /// # Errors
-/// Where the file cannot be written.
+/// If the file cannot be written.
 pub fn answer(layout: &Layout, asked: &Asked, answer: &[u8]) -> Result<(), StoreError> {
     let path = answer_path(&layout.requests().join(&asked.name));
     let temporary = path.with_extension("part");
@@ -140,7 +140,7 @@ pub fn answer(layout: &Layout, asked: &Asked, answer: &[u8]) -> Result<(), Store
     written.map_err(io("write", &path))
 }
 
-/// Returns what a request says that somebody waits on, or removes it where nobody does.
+/// Returns the content of a request with a waiting process, or removes it if there is none.
 fn look(path: &Path) -> Option<Option<String>> {
     let file = open_file(path).ok()?;
     match file.try_lock() {
@@ -157,7 +157,7 @@ fn look(path: &Path) -> Option<Option<String>> {
     }
 }
 
-/// Reads a file that is no longer than it may be.
+/// Reads a file that is not too long.
 fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     open_file(path).ok()?.take(most + 1).read_to_end(&mut bytes).ok()?;
@@ -175,7 +175,7 @@ fn answer_path(request: &Path) -> PathBuf {
     request.with_extension("answer")
 }
 
-/// Returns a line of one length whatever it says, so that it is written over as a whole.
+/// Returns a line of fixed length, so that it is overwritten as a whole.
 fn line(text: &str) -> String {
     format!("{text:<63}\n")
 }
@@ -214,11 +214,11 @@ mod tests {
         let layout = Layout::new(folder.path());
         let held = CollectionRequest::make(&layout, "abc").unwrap();
         let place = |name: &str| layout.requests().join(name);
-        // Processes that were killed.
+        // Files of killed processes.
         for left in ["1-a", "2-b.new", "3-c.answer"] {
             fs::write(place(left), "abc\n").unwrap();
         }
-        // What somebody put there.
+        // A planted file.
         fs::write(place("../outside"), "kept").unwrap();
         std::os::unix::fs::symlink(folder.path().join("outside"), place("4-d")).unwrap();
         fs::create_dir(place("5-e")).unwrap();

@@ -1,12 +1,11 @@
-//! From the catalogue's rows to what they stand for, and back.
+//! Converts the catalogue's rows to values, and back.
 //!
 //! In: packed rows, or entries with their cards, and documents. Out: the other.
 //!
-//! **Invariant:** what is read is what was written, part for part. A number that leads nowhere is an error that names
-//! its table; one that leads to something else gives an entry of another identity, which the look-up by identity does
-//! not lead to: that is how a check tells.
+//! **Invariant:** reading gives exactly what was written. A number without a row is an error that names its table. A wrong number
+//! gives an entry of another identity, which the look-up by identity does not return; so a check detects it.
 //!
-//! Neighbours mostly share path and place, so each of these is looked up once in a row.
+//! Neighbours mostly share path and place, so each of these is looked up once in a sequence.
 
 use super::packing::{
     PackedDocument, PackedEntry, PackedOutcome, Place, head_and_place, pack_document, unpack_document, unpack_entry,
@@ -84,7 +83,7 @@ impl<'t> RowReader<'t> {
     }
 }
 
-/// Returns what a number stands for: the last one again, or what `look` finds.
+/// Returns the value of a number: the last one again, or the result of `look`.
 fn shared<T: Clone>(
     last: &mut Option<(u32, T)>,
     number: u32,
@@ -96,7 +95,7 @@ fn shared<T: Clone>(
     }
 }
 
-/// Packs rows within one transaction, giving out the numbers that they need.
+/// Packs rows within one transaction, and assigns the numbers that they need.
 #[derive(Default)]
 pub(super) struct RowWriter {
     path: Option<(DocumentPath, u32)>,
@@ -126,7 +125,7 @@ impl RowWriter {
         })
     }
 
-    /// Packs the row of a document; returns it behind the number of its path.
+    /// Packs the row of a document; returns it after the number of its path.
     pub(super) fn document(
         &mut self,
         tables: &Opened,
@@ -156,7 +155,7 @@ impl RowWriter {
     }
 }
 
-/// Returns the row that a document has if it has one, behind the number of its path.
+/// Returns the row that a document would have, after the number of its path, if all numbers exist.
 pub(super) fn row_of(
     tables: &Opened,
     txn: &RoTxn<'_>,
@@ -178,7 +177,7 @@ pub(super) fn path_of_document(tables: &Opened, row: &[u8]) -> Result<u32, Store
     unpack_document(row).map(|row| row.path).map_err(|source| tables.documents.damaged(source))
 }
 
-/// Returns where the chunks of a document stand, if it has any.
+/// Returns the place of a document's chunks, if it has any.
 fn place_of(document: &Document) -> Option<Place> {
     match &document.outcome {
         Outcome::Indexed { module, labels, .. } => Some(Place {

@@ -1,15 +1,14 @@
-//! Numbers that were read a moment ago: writing a list need not look up every chunk that an edit left alone.
+//! A cache of recently read numbers: writing a list need not look up every chunk that an edit did not change.
 //!
 //! In: the texts and heads of lists as they are read, with their numbers. Out: the number of one of them, without the database.
 //!
-//! An edit of one chunk writes the list of its whole document again, and the list that it takes the place of was just read,
-//! since its entries are taken back. Each look-up that this saves would go to a page of its own: in a large database few of
-//! these are near the processor, so what a small commit costs would grow with the store.
+//! An edit of one chunk writes the list of its whole document again. The list that it replaces has just been read, because its
+//! entries are retracted. Each saved look-up would read its own page. In a large database few of these pages are in the
+//! processor's caches, so the cost of a small commit would grow with the store.
 //!
-//! **Invariant:** what is answered here is what the database would answer. Only rows of read transactions come in, which are
-//! committed; a number means one value for ever ([`numbering`](super::numbering)); and a sweep, which alone removes rows,
-//! forgets everything, and what is read from before it as well. Memory is bounded, and nothing is kept in a process that
-//! writes nothing.
+//! **Invariant:** the cache answers as the database would. Only rows of read transactions, which are committed, are added. A
+//! number means one value for ever ([`numbering`](super::numbering)). A sweep, which alone removes rows, empties the cache and
+//! excludes rows that were read before it. Memory is bounded, and a process that writes nothing caches nothing.
 
 use dataflows::data::{Hasher, TextHash};
 use rustc_hash::FxHashMap;
@@ -17,13 +16,13 @@ use std::hash::Hash;
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// So many texts, and so many heads, are kept at the least; twice as many at the most, some 5 MB in all.
+/// Least number of cached texts, and of heads; at most twice as many, some 5 MB in all.
 const KEPT: usize = if cfg!(test) { 8 } else { 32_768 };
 
-/// What a head is known by here: a hash of all that it says.
+/// The cache key of a head: a hash of its content.
 pub(super) type HeadKey = [u64; 2];
 
-/// Returns what an encoded head is known by.
+/// Returns the cache key of an encoded head.
 pub(super) fn head_key(encoded: &[u8]) -> HeadKey {
     Hasher::new("seen head").part(encoded).finish()
 }
@@ -34,13 +33,13 @@ pub(super) struct Seen(Mutex<Option<Numbers>>);
 
 #[derive(Default)]
 struct Numbers {
-    /// How often everything was forgotten.
+    /// How often the cache was emptied.
     forgotten: u64,
     texts: Recent<TextHash>,
     heads: Recent<HeadKey>,
 }
 
-/// What came last, and what came before that.
+/// The newer and the older generation.
 struct Recent<K> {
     newest: FxHashMap<K, u32>,
     older: FxHashMap<K, u32>,
@@ -67,21 +66,21 @@ impl<K: Eq + Hash> Recent<K> {
 
 impl Seen {
     fn lock(&self) -> MutexGuard<'_, Option<Numbers>> {
-        // A pair is put in whole or not at all.
+        // A pair is inserted as a whole or not at all.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to keep what is read, since this process writes.
+    /// Starts to cache reads, because this process writes.
     pub(super) fn begin(&self) {
         self.lock().get_or_insert_default();
     }
 
-    /// Returns how often everything was forgotten, if anything is kept: to be asked before the reading begins.
+    /// Returns how often the cache was emptied, if it is in use: to be called before the read begins.
     pub(super) fn forgotten(&self) -> Option<u64> {
         self.lock().as_ref().map(|numbers| numbers.forgotten)
     }
 
-    /// Takes note of texts and heads that a read transaction found, unless something was forgotten since it was about to begin.
+    /// Adds texts and heads of a read transaction, unless the cache was emptied since before it began.
     pub(super) fn note(&self, forgotten: u64, rows: impl IntoIterator<Item = ((TextHash, u32), (HeadKey, u32))>) {
         if let Some(numbers) = self.lock().as_mut().filter(|numbers| numbers.forgotten == forgotten) {
             for ((text, text_number), (head, head_number)) in rows {
@@ -91,17 +90,17 @@ impl Seen {
         }
     }
 
-    /// Returns the number of a text, if it was seen.
+    /// Returns the number of a text, if it is cached.
     pub(super) fn text(&self, hash: TextHash) -> Option<u32> {
         self.lock().as_ref()?.texts.get(&hash)
     }
 
-    /// Returns the number of a head, if it was seen.
+    /// Returns the number of a head, if it is cached.
     pub(super) fn head(&self, key: HeadKey) -> Option<u32> {
         self.lock().as_ref()?.heads.get(&key)
     }
 
-    /// Forgets everything: rows are about to be removed, or were.
+    /// Empties the cache: rows are about to be removed, or were.
     pub(super) fn forget(&self) {
         if let Some(numbers) = &mut *self.lock() {
             *numbers = Numbers { forgotten: numbers.forgotten + 1, ..Numbers::default() };
@@ -133,7 +132,7 @@ mod tests {
         let before = seen.forgotten().unwrap();
         seen.forget();
         assert_eq!(seen.text(row(99).0.0), None);
-        // Whoever began to read before may have read rows that are gone now.
+        // A read that began before may have read rows that are removed now.
         seen.note(before, [row(99)]);
         assert_eq!(seen.text(row(99).0.0), None);
         seen.note(before + 1, [row(99)]);

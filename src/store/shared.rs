@@ -1,9 +1,9 @@
-//! Files that several users of one store make and use: leases, requests, LMDB's lock table.
+//! Files that several users of one store create and use: leases, requests, LMDB's lock table.
 //!
-//! In: a path. Out: a file or folder as open as the folder that it stands in, to be opened without waiting.
+//! In: a path. Out: a file or folder with the permissions of its folder, opened without waiting.
 //!
-//! **Invariant:** what is made here may be read and written by every user who may read and write the folder around it, whatever the
-//! umask of the process that came first. Nothing that was there before changes its mode.
+//! **Invariant:** every user who may read and write the folder may read and write the files created here, whatever the umask of
+//! the first process. Existing files keep their mode.
 
 use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -11,20 +11,20 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Makes a file that was not there, to be read and written, with the mode of its folder.
+/// Creates a new file for reading and writing, with the mode of its folder.
 ///
 /// # Errors
-/// Where it is there, or the folder refuses.
+/// If it exists, or the folder refuses.
 pub(crate) fn create_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
     if let Some(mode) = mode_around(path) {
-        // The umask of this process may keep out users whom the folder lets in; where the mode cannot be changed it stays.
+        // The umask of this process may exclude users whom the folder admits; if the mode cannot be changed it stays.
         let _ = file.set_permissions(Permissions::from_mode(mode & 0o666));
     }
     Ok(file)
 }
 
-/// Makes a folder with the mode of the one around it, unless it is there.
+/// Creates a folder with the mode of its parent, unless it exists.
 pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
@@ -42,10 +42,10 @@ fn mode_around(path: &Path) -> Option<u32> {
     fs::metadata(path.parent()?).ok().map(|folder| folder.permissions().mode())
 }
 
-/// Opens a file for reading, if it is one: neither a link, nor a pipe that would be waited on.
+/// Opens a regular file for reading: neither a link, nor a pipe that would block.
 ///
 /// # Errors
-/// Where it cannot be opened; [`ErrorKind::InvalidInput`] where it is no file.
+/// If it cannot be opened; [`ErrorKind::InvalidInput`] if it is no regular file.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
     let no_file = || io::Error::new(ErrorKind::InvalidInput, "it is not a file; remove it");

@@ -1,12 +1,12 @@
-//! What a tracker says of itself: a small file that `status` reads.
+//! A tracker's report: a small file that `status` reads.
 //!
-//! In: how watching and fetching go. Out: the same, to other processes.
+//! In: the state of watching and fetching. Out: the same, for other processes.
 //!
-//! **Invariant:** it is a report and nothing else: losing it, or finding an old one, costs nobody anything. It is replaced
-//! as a whole, so a reader never sees half of one; whether its tracker still runs is told by its time.
+//! **Invariant:** it is only a report: a lost or old one does no harm. It is replaced as a whole, so a reader never sees half of
+//! one; its time shows whether the tracker still runs.
 //!
-//! It is a file of its own beside the database: it changes with every look at a source, and a transaction of the database
-//! would wait for the disk each time.
+//! It is a separate file beside the database, because it changes with every look at a source, and a database transaction would
+//! wait for the disk each time.
 
 use super::{Layout, StoreError, note};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub struct TrackerState {
     /// The process that wrote it.
     pub process: u32,
-    /// When, in seconds since 1970.
+    /// Its time, in seconds since 1970.
     pub written: i64,
     /// When the tracker started, in seconds since 1970.
     #[serde(default)]
@@ -26,7 +26,7 @@ pub struct TrackerState {
     pub sources: BTreeMap<String, SourceState>,
 }
 
-/// How one source is being followed.
+/// The state of tracking one source.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceState {
@@ -36,29 +36,29 @@ pub struct SourceState {
     pub skipped_tags: u64,
     /// Matched refs that cannot be read.
     pub broken_refs: u64,
-    /// How fetching goes, where that is asked for.
+    /// The state of fetching, if it is enabled.
     pub fetch: Option<FetchState>,
     /// `git` or `directory`.
     pub kind: String,
-    /// What is wrong with the source as a whole.
+    /// The trouble of the whole source.
     pub trouble: Option<TroubleState>,
     /// Heads and commits that are left out.
     pub left_out: Vec<LeftOutState>,
-    /// Files and folders that cannot be read: what was indexed there stays. The first of them, where there are very many.
+    /// Files and folders that cannot be read: their indexed content stays. The first of them, if there are very many.
     pub unreadable: Vec<UnreadableState>,
     /// How many there are.
     pub unreadable_paths: u64,
 }
 
-/// What is wrong. Times are in seconds since 1970.
+/// A trouble. Times are in seconds since 1970.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TroubleState {
-    /// What was tried, on what, and why it failed.
+    /// The attempt, its object, and the reason of the failure.
     pub what: String,
-    /// Since when.
+    /// The first time.
     pub since: i64,
-    /// When it is tried again; nothing where only a change of the source can help.
+    /// The time of the next try; nothing if only a change of the source can help.
     pub next_try: Option<i64>,
 }
 
@@ -70,7 +70,7 @@ pub struct LeftOutState {
     pub view: String,
     /// The commit, if it is one.
     pub commit: Option<String>,
-    /// What is wrong with it.
+    /// Its trouble.
     #[serde(flatten)]
     pub trouble: TroubleState,
 }
@@ -81,21 +81,21 @@ pub struct LeftOutState {
 pub struct UnreadableState {
     /// Its path, in bytes.
     pub path: Vec<u8>,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// Since when, in seconds since 1970.
+    /// The first time, in seconds since 1970.
     pub since: i64,
 }
 
-/// How well one thing is watched. Times are in seconds since 1970.
+/// The health of one watch. Times are in seconds since 1970.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WatchState {
     /// When the last file event came.
     pub last_event: Option<i64>,
-    /// When all of it was last looked at.
+    /// The time of the last full look.
     pub last_reconcile: Option<i64>,
-    /// Why events are not (all) to be had.
+    /// The reason why events are missing.
     pub warning: Option<String>,
     /// How often the watcher's thread died and was started again.
     pub restarts: u32,
@@ -105,17 +105,17 @@ pub struct WatchState {
     pub editors: u64,
 }
 
-/// How fetching goes. Times are in seconds since 1970.
+/// The state of fetching. Times are in seconds since 1970.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FetchState {
-    /// When a fetch last succeeded.
+    /// The time of the last successful fetch.
     pub last: Option<i64>,
-    /// How many failed since.
+    /// The failures since.
     pub failures: u32,
-    /// Why the last one failed, if it did.
+    /// The error of the last one, if it failed.
     pub error: Option<String>,
-    /// When the next one is due.
+    /// The time of the next one.
     pub next: Option<i64>,
 }
 
@@ -126,10 +126,10 @@ impl TrackerState {
         note::read(&layout.state())
     }
 
-    /// Puts this report in place of the last one.
+    /// Replaces the last report by this one.
     ///
     /// # Errors
-    /// Where the store's folder cannot be written.
+    /// If the store's folder cannot be written.
     pub fn write(&self, layout: &Layout) -> Result<(), StoreError> {
         note::replace(&layout.state(), self)
     }

@@ -1,6 +1,6 @@
-//! The sweep: results that nothing kept needs are found, and removed from the database bit by bit.
+//! The sweep: finds results that no kept row needs, and removes them from the database in portions.
 //!
-//! In: what kept entries and documents need. Out: a list of what goes, which gets shorter.
+//! In: the needs of kept entries and documents. Out: a list of superfluous rows, which gets shorter.
 //!
 //! ```text
 //!  kept documents ──► cleaned ──► texts ◄── chunk lists ◄── kept documents
@@ -8,14 +8,14 @@
 //!  kept entries ────► texts, vectors                     heads ◄── chunk lists, rows of entries
 //! ```
 //!
-//! **Invariant:** a row that a kept version leads to is never removed, whenever the sweep breaks off: rows that name others
-//! go in front of these, and what a row that stays names is needed. A result that is gone is made again from its input.
-//! Of texts and heads that go the number stays used ([`numbering`](super::numbering), [`texts`](super::texts)); paths and
+//! **Invariant:** a row that a kept version needs is never removed, wherever the sweep stops: rows are removed before the rows
+//! that they refer to, and everything that a remaining row refers to is needed. A removed result can be computed again from its
+//! input. Numbers of removed texts and heads stay used ([`numbering`](super::numbering), [`texts`](super::texts)); paths and
 //! places stay.
 //!
-//! Finding writes nothing and may take place beside anybody. Where results were put in since, or looked up, whoever removes
-//! says first what they need ([`Superfluous::keep`]): it stays, with what it names. While rows are removed nobody may look one
-//! up to rest on it: one that is found in the database is not put in again.
+//! Finding writes nothing and may run beside any other work. If results were added or looked up since, the collector first keeps
+//! what they need ([`Superfluous::keep`]), with everything that it refers to. While rows are removed, no code may look up a row
+//! and rely on it: a row that is found in the database is not written again.
 
 use super::StoreError;
 use super::packing::{NumberedList, PackedCleaned, unpack_entry, unpack_list};
@@ -31,40 +31,40 @@ use serde::{Deserialize, Serialize};
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// So many rows are removed between two looks at the time.
+/// Rows that are removed between two checks of the time.
 const ROWS_BETWEEN_LOOKS: usize = 16;
 
 type Key = [u8; 16];
 
-/// The keys of everything that is needed.
+/// The keys of all needed rows.
 #[derive(Clone, Default)]
 pub struct Needed {
     cleaned: Option<Vec<Key>>,
     chunks: Vec<Key>,
     texts: Vec<Key>,
-    /// The rows of entries, which name their heads.
+    /// The rows of entries, which refer to their heads.
     rows: RoaringBitmap,
     /// Card and text.
     vectors: Vec<[u8; 32]>,
 }
 
-/// How many rows were removed.
+/// Numbers of removed rows.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Swept {
-    /// What cleaning made of contents.
+    /// Cleaning results.
     pub cleaned: u64,
     /// Chunk lists.
     pub chunks: u64,
     /// Texts.
     pub texts: u64,
-    /// What chunks and cards are called.
+    /// Heads.
     pub heads: u64,
     /// Vectors, of all models.
     pub vectors: u64,
 }
 
 impl Needed {
-    /// Needs what an entry names: its text, and the vectors of card and text together.
+    /// Adds what an entry refers to: its text, and the vectors of card and text together.
     pub fn entry(&mut self, entry: &Entry) {
         let (card, text) = (entry.card.to_bytes(), entry.text.to_bytes());
         self.texts.push(text);
@@ -74,7 +74,7 @@ impl Needed {
         self.vectors.push(both);
     }
 
-    /// Needs what the rows of these entries name by number.
+    /// Adds what the rows of these entries refer to by number.
     pub fn rows(&mut self, entries: &RoaringBitmap) {
         self.rows |= entries;
     }
@@ -84,34 +84,34 @@ impl Needed {
         self.chunks.push(chunking.to_bytes());
     }
 
-    /// Needs of what cleaning made these alone; without this, all of it stays.
+    /// Adds the only needed cleaning results; without this, all of them stay.
     pub fn cleaned(&mut self, ids: impl Iterator<Item = DocumentId>) {
         self.cleaned.get_or_insert_default().extend(ids.map(DocumentId::to_bytes));
     }
 }
 
-/// How much is removed at once: the pages of a transaction stay in memory until its end, and whoever waits waits for that.
+/// The size of one removal: the pages of a transaction stay in memory until its end, and waiting callers wait for that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Portion {
-    /// So many rows at the most.
+    /// Most rows.
     pub rows: usize,
-    /// Where this much time is over, no more rows; the end of the transaction takes some more.
+    /// After this time no more rows; the end of the transaction takes some more.
     pub time: Duration,
 }
 
 impl Portion {
-    /// Where nobody waits: transactions that are as large as memory should bear.
+    /// If no caller waits: transactions as large as memory should bear.
     pub const LARGE: Self = Self { rows: 4096, time: Duration::MAX };
-    /// Beside somebody who may want to publish.
+    /// Beside a thread that may want to publish.
     pub const SMALL: Self = Self { rows: 256, time: Duration::from_millis(4) };
 
-    /// Returns when no more rows are to be taken.
+    /// Returns the time after which no more rows are taken.
     pub(crate) fn ends(self) -> Option<Instant> {
         Instant::now().checked_add(self.time)
     }
 }
 
-/// Rows that nothing needed when they were looked for, in the order in which they go.
+/// Rows that nothing needed at the time of the survey, in the order of removal.
 #[derive(Default)]
 pub struct Superfluous {
     cleaned: Rows<Key, Key>,
@@ -126,7 +126,7 @@ pub struct Superfluous {
 /// Rows of one table.
 struct Rows<K, N> {
     keys: Vec<K>,
-    /// What is needed again.
+    /// Rows that are needed again.
     kept: FxHashSet<N>,
 }
 
@@ -137,7 +137,7 @@ impl<K, N> Default for Rows<K, N> {
 }
 
 impl<K, N: Eq + Hash> Rows<K, N> {
-    /// Returns the next row that goes; `name` says what of it is asked for where it is needed.
+    /// Returns the next row to remove; `name` gives its key among the needed rows.
     fn next(&mut self, name: impl Fn(&K) -> N) -> Option<K> {
         loop {
             let key = self.keys.pop()?;
@@ -173,7 +173,7 @@ impl Superfluous {
         self.count() == Swept::default()
     }
 
-    /// Looks for what nothing needs; finds nothing where `go_on`, which is asked for each row, says no.
+    /// Finds superfluous rows; returns nothing if `go_on`, which is called for each row, returns false.
     pub(super) fn find(
         tables: &Tables,
         needed: &Needed,
@@ -200,7 +200,7 @@ impl Superfluous {
         {
             let txn = tables.read()?;
             heads_of(tables, &txn, &needed.rows, &mut heads)?;
-            // The last one stays whether it is needed or not, so that its number is not given out again.
+            // The last one always stays, so that its number is not assigned again.
             heads.extend(
                 tables.heads.values.last(&txn)?.and_then(|(key, _)| key.try_into().ok()).map(u32::from_be_bytes),
             );
@@ -224,7 +224,7 @@ impl Superfluous {
         found.heads.keys = heads.into_iter().map(u32::from_be_bytes).collect();
         let vectors = sorted(needed.vectors.clone());
         tables.vectors.each(&*tables.read()?, |number, key| {
-            // Whichever model gave it.
+            // Of any model.
             if vectors.binary_search(&card_and_text(key)).is_err() {
                 found.vectors.keys.push((number, *key));
             }
@@ -233,9 +233,9 @@ impl Superfluous {
         Ok(go_on().then_some(found))
     }
 
-    /// Keeps what is needed since, and what it names.
+    /// Keeps rows that became needed, and what they refer to.
     ///
-    /// What was put in since must be among it: a row that is new may name others that were found superfluous before.
+    /// All rows added since must be among them: a new row may refer to older ones that were superfluous before.
     pub(super) fn keep(&mut self, tables: &Tables, needed: &Needed) -> Result<(), StoreError> {
         let (mut heads, mut cleaned_texts) = (Vec::new(), Vec::new());
         let txn = tables.read()?;
@@ -274,7 +274,7 @@ impl Superfluous {
             if removed > 0 && removed.is_multiple_of(ROWS_BETWEEN_LOOKS) && (is_over() || !go_on()) {
                 break;
             }
-            // What names others goes before them, to the last row.
+            // Rows are removed before the rows that they refer to, to the last one.
             if let Some(key) = self.cleaned.next(|key| *key) {
                 tables.cleaned.remove(txn, &key)?;
                 swept.cleaned += 1;
@@ -296,14 +296,14 @@ impl Superfluous {
         }
         tables.seen.forget();
         transaction.commit()?;
-        // What was read meanwhile may be of the rows that are gone now.
+        // Rows read meanwhile may be removed now.
         tables.seen.forget();
         Ok(swept)
     }
 }
 
 impl Swept {
-    /// Adds what another transaction removed.
+    /// Adds the counts of another transaction.
     pub fn add(&mut self, other: Self) {
         self.cleaned += other.cleaned;
         self.chunks += other.chunks;
@@ -313,7 +313,7 @@ impl Swept {
     }
 }
 
-/// Returns the keys of a table that are not needed, and looks at every other row until that says that it is enough.
+/// Returns the superfluous keys of a table, and calls `look` with every other row until that stops.
 fn superfluous<const N: usize>(
     tables: &Tables,
     table: &Table,
@@ -332,14 +332,14 @@ fn superfluous<const N: usize>(
     Ok(superfluous)
 }
 
-/// Returns what a vector was made of, whichever model made it.
+/// Returns the card and text of a vector, of any model.
 fn card_and_text(key: &VectorKey) -> [u8; 32] {
     let mut both = [0; 32];
     both.copy_from_slice(&key[16..]);
     both
 }
 
-/// Returns the number of the text that a row of `cleaned` names, if it names one.
+/// Returns the number of the text in a row of `cleaned`, if it has one.
 fn text_of(tables: &Tables, bytes: &[u8]) -> Result<Option<u32>, StoreError> {
     let cleaned = decode::<PackedCleaned>(bytes).map_err(|source| tables.cleaned.damaged(source))?;
     Ok(match cleaned {
@@ -348,7 +348,7 @@ fn text_of(tables: &Tables, bytes: &[u8]) -> Result<Option<u32>, StoreError> {
     })
 }
 
-/// Adds the numbers of the heads and texts that a chunk list names.
+/// Adds the numbers of a chunk list's heads and texts.
 fn names_of(tables: &Tables, bytes: &[u8], heads: &mut Vec<u32>, texts: &mut Vec<u32>) -> Result<(), StoreError> {
     let list = unpack_list(bytes).ok_or_else(|| tables.chunks.damaged(CodecError::not("a chunk list")))?;
     if let NumberedList::Chunks(chunks, _) = list {
@@ -358,7 +358,7 @@ fn names_of(tables: &Tables, bytes: &[u8], heads: &mut Vec<u32>, texts: &mut Vec
     Ok(())
 }
 
-/// Adds the numbers of the heads that the rows of entries name.
+/// Adds the numbers of the heads in the rows of entries.
 fn heads_of(tables: &Tables, txn: &RoTxn<'_>, rows: &RoaringBitmap, heads: &mut Vec<u32>) -> Result<(), StoreError> {
     for ordinal in rows {
         let Some(row) = tables.entries.bytes(txn, &ordinal.to_be_bytes())? else { continue };

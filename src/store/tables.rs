@@ -1,10 +1,10 @@
-//! The tables of the database: which key leads to which value.
+//! The tables of the database, with their keys and values.
 //!
-//! In and out: bytes, by table. Keys are identities (sixteen bytes, hashes already, so their order says nothing) or
-//! ordinals and numbers (four bytes, big endian, so that the last row holds the largest).
+//! In and out: bytes, by table. Keys are identities (sixteen bytes, already hashes, so their order means nothing) or ordinals and
+//! numbers (four bytes, big endian, so that the last row is the largest).
 //!
-//! **Invariant:** a row is written once. Results and catalogue rows are never changed in place; what is written again is
-//! the same. What no kept version needs is removed, and comes back under the same key if it is ever made again.
+//! **Invariant:** a row is written once. Results and catalogue rows are never changed in place; writing one again writes the same
+//! bytes. Garbage rows are removed, and come back under the same key if they are ever made again.
 
 use super::dictionaries::Dictionaries;
 use super::identities::Identities;
@@ -27,20 +27,20 @@ use std::sync::Arc;
 #[cfg(test)]
 mod tests;
 
-/// Address space set aside for the map. The file grows only with what is written; the space costs nothing until then, and
-/// a map that is never grown while in use needs no agreement between processes.
+/// Address space reserved for the map. The file grows only with the data; unused address space costs nothing, and a map that
+/// never grows while in use needs no agreement between processes.
 ///
-/// Where that much is refused (a limit on address space; 128 GiB in all under valgrind), less is tried.
+/// If that much is refused (a limit on address space; 128 GiB in all under valgrind), less is tried.
 const MAP_BYTES: [usize; 5] = [256 << 30, 64 << 30, 16 << 30, 4 << 30, 1 << 30];
-/// How many tables there are, with room to add some.
+/// Most tables, with room for new ones.
 const MAX_TABLES: u32 = 32;
-/// How many read transactions all processes together may have open.
+/// Most open read transactions of all processes together.
 const MAX_READERS: u32 = 510;
 
 pub(super) type Env = heed::Env<WithoutTls>;
-/// The rows of a table as LMDB has them.
+/// The rows of a table in LMDB.
 pub(super) type Rows = heed::Database<Bytes, Bytes>;
-/// A row where the database has it: its key and its bytes.
+/// A row in the map: its key and its bytes.
 type Row<'t> = (&'t [u8], &'t [u8]);
 /// Rows of a table in the order of keys.
 pub(super) struct RowsFrom<'t>(heed::RoRange<'t, Bytes, Bytes>);
@@ -77,19 +77,19 @@ impl Tables {
         Self(Arc::new(opened))
     }
 
-    /// Opens the environment in `folder`, of which nobody else in this process knows.
+    /// Opens the environment in `folder`, which no other code in this process uses.
     #[cfg(test)]
     pub(super) fn open(folder: &Path, is_writer: bool) -> Result<Self, StoreError> {
         Opened::open(folder, is_writer, Arc::default()).map(|(opened, _)| Self::new(opened))
     }
 
-    /// As [`Self::open`], for a process that has these rights.
+    /// As [`Self::open`], for a process with these permissions.
     #[cfg(test)]
     pub(super) fn open_as(folder: &Path, rights: Rights) -> Result<Self, StoreError> {
         Opened::open_as(folder, rights, Arc::default()).map(|(opened, _)| Self::new(opened))
     }
 
-    /// Returns what is open, if this is the last handle on it.
+    /// Returns the open tables, if this is the last handle on them.
     pub(super) fn into_opened(self) -> Result<Opened, Self> {
         Arc::try_unwrap(self.0).map_err(Self)
     }
@@ -100,26 +100,26 @@ impl Tables {
     }
 }
 
-/// What is open.
+/// The open environment and its tables.
 pub(super) struct Opened {
     env: Env,
     /// `DocumentId` → `Cleaned`.
     pub(super) cleaned: Table,
     /// Texts, by number and by hash.
     pub(super) texts: Texts,
-    /// `ChunkingId` → chunk list, its heads and texts by number.
+    /// `ChunkingId` → chunk list, with its heads and texts by number.
     pub(super) chunks: Table,
-    /// What chunks and cards are called.
+    /// Heads.
     pub(super) heads: Numbering,
-    /// Where chunks stand, as far as their cards say it.
+    /// Places.
     pub(super) places: Numbering,
     /// Paths, as bytes.
     pub(super) paths: Numbering,
-    /// Vectors, by number and by what they are of.
+    /// Vectors, by number and by their input.
     pub(super) vectors: Vectors,
     /// ordinal → `PackedEntry`.
     pub(super) entries: Table,
-    /// ordinal / 1024 → path, head and place of so many entries; none where no writer has made it yet.
+    /// ordinal / 1024 → path, head and place of so many entries; none before a writer has created it.
     pub(super) columns: Option<Table>,
     /// `EntryId` → ordinal.
     pub(super) entry_ids: Identities,
@@ -133,19 +133,19 @@ pub(super) struct Opened {
     pub(super) views: Table,
     /// epoch → `Receipt`.
     pub(super) receipts: Table,
-    /// `log` → bytes of the version log in front of the last publish.
+    /// `log` → bytes of the version log before the last publish.
     pub(super) marks: Table,
-    /// Numbers that were read lately.
+    /// Recently read numbers.
     pub(super) seen: Arc<Seen>,
-    /// What keeps pages for readers that are in no table: the writer's.
+    /// The writer's protection of pages for readers that are in no table.
     pin: Option<Pin>,
-    /// What such a reader holds while it reads.
+    /// The hold of such a reader while it reads.
     holds: Option<Holds>,
 }
 
 impl Opened {
-    /// Opens the environment in `folder`; a writer makes what is missing. Returns also whether the file ended in front of its
-    /// last page.
+    /// Opens the environment in `folder`; a writer creates missing parts. Also returns whether the file ended before its last
+    /// page.
     pub(super) fn open(folder: &Path, writer: bool, seen: Arc<Seen>) -> Result<(Self, bool), StoreError> {
         let rights = if writer { Rights::Write } else { Rights::of(folder) };
         Self::open_as(folder, rights, seen)
@@ -174,11 +174,11 @@ impl Opened {
         let limit = resources::addresses();
         let fits = |bytes: &usize| limit.is_none_or(|limit| *bytes as u64 + resources::OWN_ADDRESSES <= limit);
         let mut sizes = MAP_BYTES.into_iter().filter(fits).chain(MAP_BYTES.last().copied());
-        // The one place outside the FAISS module that needs it: mapping a file is unsafe as such, because another process
-        // could cut the file short. Ours never do: the writer holds the lock, readers only read.
+        // The one place outside the FAISS module that needs it: mapping a file is unsafe, because another process could truncate
+        // the file. Ours never do: the writer holds the lock, and readers only read.
         #[expect(unsafe_code, reason = "heed offers no safe way to map a file")]
-        // SAFETY: the environment is opened once a process through `Mapped`, and no process changes its file other than
-        // through LMDB. Without LMDB's locks it is only read, under a hold that keeps the writer from taking pages again.
+        // SAFETY: the environment is opened once per process through `Mapped`, and every process changes its file only through
+        // LMDB. Without LMDB's locks it is only read, under a hold that keeps the writer from reusing pages.
         let mut map = |bytes| unsafe { options.flags(flags).map_size(bytes).open(folder) };
         let mut opened = map(sizes.next().unwrap_or(MAP_BYTES[0]));
         for bytes in sizes {
@@ -198,8 +198,7 @@ impl Opened {
             lengthen(&env)?;
         }
         if !writer {
-            // So that those that were killed take no place from those that live. A reader that may not do it leaves it to
-            // the writer.
+            // So that killed readers take no slot from living ones. A reader without the permission leaves it to the writer.
             let _ = env.clear_stale_readers();
         }
         let mut write = if writer { Some(env.write_txn().map_err(failed)?) } else { None };
@@ -257,13 +256,13 @@ impl Opened {
         Ok((opened, was_short))
     }
 
-    /// Writes what the file holds to another, without its free pages.
+    /// Writes the data to another file, without free pages.
     pub(super) fn copy_to(&self, file: &Path) -> Result<std::fs::File, StoreError> {
         let failed = |source| StoreError::Database { attempt: "write the file anew", source };
         self.env.copy_to_path(file, CompactionOption::Enabled).map_err(failed)
     }
 
-    /// Begins a read transaction: a view of one moment, cheap, to be kept for moments only.
+    /// Begins a read transaction (snapshot isolation), cheap, to be held for moments only.
     pub(super) fn read(&self) -> Result<Reading<'_>, StoreError> {
         begin_to_read(&self.env, self.holds.as_ref())
     }
@@ -282,7 +281,7 @@ impl Opened {
         self.env.open_database(txn, Some(name)).map_err(failed)
     }
 
-    /// Makes a table of another format, or returns the one that is there.
+    /// Creates a table of another format, or returns the existing one.
     #[cfg(test)]
     pub(super) fn make_other(&self, name: &str) -> Rows {
         let mut txn = self.env.write_txn().unwrap();
@@ -293,8 +292,7 @@ impl Opened {
 
     /// Begins the write transaction; waits while another thread has one.
     pub(super) fn write(&self) -> Result<RwTxn<'_>, StoreError> {
-        // The slot of a reader that was killed keeps the pages of its moment from being used again. To look at the slots takes
-        // some microseconds.
+        // The slot of a killed reader keeps its pages from being reused. Checking the slots takes some microseconds.
         let cleared = self.env.clear_stale_readers();
         cleared.map_err(|source| StoreError::Database { attempt: "look for readers that ended", source })?;
         let begun =
@@ -305,7 +303,7 @@ impl Opened {
         Ok(begun)
     }
 
-    /// Returns the folder that the database's file is in.
+    /// Returns the folder of the database's file.
     pub(super) fn folder(&self) -> &Path {
         self.env.path()
     }
@@ -352,9 +350,9 @@ impl Opened {
         self.all().into_iter().map(bytes).collect()
     }
 
-    /// Makes the file as long as its pages are, so that no reader takes it for one that was cut.
+    /// Extends the file to the end of its pages, so that no reader takes it for a truncated one.
     ///
-    /// Pages at the end that a transaction took and gave back are never written; that is rare.
+    /// Pages at the end that a transaction took and freed are never written; that is rare.
     pub(super) fn lengthen(&self) -> Result<(), StoreError> {
         if is_short(&self.env)? { lengthen(&self.env) } else { Ok(()) }
     }
@@ -365,28 +363,27 @@ impl Opened {
     }
 }
 
-/// Begins a read transaction, under a hold where this process is in no table.
+/// Begins a read transaction, under a hold if this process is in no table.
 fn begin_to_read<'a>(env: &'a Env, holds: Option<&'a Holds>) -> Result<Reading<'a>, StoreError> {
     let hold = holds.map(Holds::take).transpose()?;
     let begun = env.read_txn().map_err(|source| StoreError::Database { attempt: "begin to read", source })?;
     Ok(Reading::new(begun, hold))
 }
 
-/// Returns the bytes that the pages of the file take, if it has them all.
+/// Returns the bytes of the file's pages, if all exist.
 fn page_bytes(env: &Env) -> u64 {
     (env.info().last_page_number as u64 + 1) * u64::from(env.stat().page_size)
 }
 
-/// Returns whether the file ends in front of its last page: reading that page would end the process.
+/// Returns whether the file ends before its last page: reading that page would end the process.
 fn is_short(env: &Env) -> Result<bool, StoreError> {
     let size = env.real_disk_size().map_err(|source| StoreError::Database { attempt: "measure the file", source })?;
     Ok(size < page_bytes(env))
 }
 
-/// Fills a file that is short with zeros. LMDB refuses to read a page of zeros as anything, so what was cut is missed
-/// with an error.
+/// Fills a truncated file with zeros. LMDB rejects a page of zeros, so access to a lost page gives an error.
 fn lengthen(env: &Env) -> Result<(), StoreError> {
-    // Nobody else writes while this transaction is open, so the file does not grow between measuring and filling.
+    // No other process writes while this transaction is open, so the file does not grow between measuring and filling.
     let held = env.write_txn().map_err(|source| StoreError::Database { attempt: "begin to write", source })?;
     let path = env.path().join("data.mdb");
     if is_short(env)? {
@@ -432,7 +429,7 @@ impl Table {
         Ok(rows)
     }
 
-    /// Calls `look` with each row in the order of keys, until it says that it has seen enough.
+    /// Calls `look` with each row in key order, until it returns false.
     pub(super) fn each(
         &self,
         txn: &RoTxn<'_>,
@@ -448,7 +445,7 @@ impl Table {
         Ok(())
     }
 
-    /// Calls `look` with each row from that of `first` on, as [`Self::each`] does.
+    /// Calls `look` with each row from key `first` on, as [`Self::each`] does.
     pub(super) fn each_from(
         &self,
         txn: &RoTxn<'_>,
@@ -483,7 +480,7 @@ impl Table {
         self.rows.last(txn).map_err(|source| StoreError::Database { attempt: "read a table", source })
     }
 
-    /// Returns the row of the largest key that is no larger than this one.
+    /// Returns the row of the largest key up to this one.
     pub(super) fn at_or_before<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<Row<'t>>, StoreError> {
         let failed = |source| StoreError::Database { attempt: "read a row", source };
         self.rows.get_lower_than_or_equal_to(txn, key).map_err(failed)
@@ -505,17 +502,17 @@ impl Table {
         self.rows.delete(txn, key).map(|_| ()).map_err(failed)
     }
 
-    /// Wraps what the codec said of one of this table's rows.
+    /// Wraps a codec error for a row of this table.
     pub(super) const fn damaged(&self, source: CodecError) -> StoreError {
         StoreError::Damaged { table: self.name, source }
     }
 
-    /// Says that no number is left for another row.
+    /// Returns the error that no number is left for another row.
     pub(super) const fn full(&self) -> StoreError {
         StoreError::Full { table: self.name }
     }
 
-    /// Says that a row is missing that must be there.
+    /// Returns the error of a missing row that must exist.
     pub(super) fn lost(&self, key: impl ToString) -> StoreError {
         StoreError::Lost { table: self.name, key: key.to_string() }
     }

@@ -1,4 +1,4 @@
-//! Texts: stored in the order in which they come, found by their hashes.
+//! Texts: stored in the order of insertion, found by their hashes.
 //!
 //! In: texts of chunks, cleaned texts, and the hashes of both, inside a write transaction. Out: a number for each, and from
 //! number or hash back to the text.
@@ -13,8 +13,8 @@
 //! the number to its hash and to the text: in the table of chunks, or in that of cleaned texts, or in both. What a
 //! composition names is in the table of chunks.
 //!
-//! Keyed by hash, each new text would be written into a page of its own, in the midst of others; by number, what comes
-//! together lies together (`docs/decisions/0019-rows-in-the-order-in-which-they-come.md`).
+//! With hash keys each new text would be written into a page of its own, between other texts. With numbers, texts that are
+//! inserted together are stored together (`docs/decisions/0019-rows-in-the-order-in-which-they-come.md`).
 
 use super::StoreError;
 use super::dictionaries::{Dictionaries, LEAST_TEXTS};
@@ -29,7 +29,7 @@ use dataflows::data::TextHash;
 use heed::{RoTxn, RwTxn};
 use std::sync::Arc;
 
-/// Hashes in one row of a run: ten such rows fill a page, and a shorter one leaves little of it empty.
+/// Hashes in one row of a run: ten such rows fill a page, and a shorter row leaves little of it empty.
 const RUN: usize = 24;
 /// The bytes of one hash in a run.
 pub(super) const HASH_BYTES: usize = 16;
@@ -130,14 +130,14 @@ impl Texts {
             && self.cleaned.bytes(txn, &key)?.is_some_and(|packed| !is_composition(packed)))
     }
 
-    /// Returns the number that the next new text gets.
+    /// Returns the number of the next new text.
     pub(super) fn next(&self, txn: &RoTxn<'_>) -> Result<u32, StoreError> {
         let Some((key, hashes)) = self.hashes.last(txn)? else { return Ok(0) };
         let count = u32::try_from(hashes.len() / HASH_BYTES).ok();
         number_of(key).zip(count).and_then(|(first, count)| first.checked_add(count)).ok_or_else(|| self.rows.full())
     }
 
-    /// Names texts that are not stored by the next numbers, in this order; [`Self::put`] stores them, in the same transaction.
+    /// Assigns the next numbers to new texts, in this order; [`Self::put`] stores them, in the same transaction.
     pub(super) fn name(&self, txn: &mut RwTxn<'_>, new: &[TextHash]) -> Result<(), StoreError> {
         let first = self.next(txn)?;
         let numbers = (first..).zip(new).map(|(number, hash)| (hash.to_bytes(), number)).collect();
@@ -213,7 +213,7 @@ impl Texts {
     /// Returns how many texts, numbers and hashes do not lead to each other, and how many compositions name a text that is
     /// not there.
     ///
-    /// A text that was collected and came back has a new number; the old one still leads to its hash and is named by nobody.
+    /// A text that was collected and came back has a new number; the old one still leads to its hash, and nothing refers to it.
     pub(super) fn count_lost(&self, txn: &RoTxn<'_>) -> Result<u64, StoreError> {
         let (mut lost, mut found) = (0, 0);
         let mut reader = TextHashes::new(self.hashes);
@@ -262,10 +262,10 @@ impl<'t> InOrder<'t> {
     }
 }
 
-/// Reads the hashes of texts by their numbers; neighbours cost one look at the database.
+/// Reads the hashes of texts by their numbers; neighbours cost one read.
 pub(super) struct TextHashes<'t> {
     table: Table,
-    /// The run that was read last: its first number and its hashes.
+    /// The last run: its first number and its hashes.
     run: Option<(u32, &'t [u8])>,
 }
 
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// What one transaction does.
+    /// One transaction.
     #[derive(Clone, Debug)]
     enum Step {
         Put(Vec<u16>),
@@ -336,7 +336,7 @@ mod tests {
             steps in prop::collection::vec((step(), prop::bool::weighted(0.2)), 1..12),
         ) {
             let folder = tempfile::tempdir().unwrap();
-            // What is stored, under which number; and all hashes in the order of numbers.
+            // The stored texts by number, and all hashes in the order of numbers.
             let (mut stored, mut given): (BTreeMap<u16, u32>, Vec<TextHash>) = Default::default();
             for (step, is_lost) in steps {
                 let tables = Tables::open(folder.path(), true).unwrap();
@@ -406,7 +406,7 @@ mod tests {
         put(&texts, &mut txn, &["one", "two", "three"]);
         let count = |txn: &RwTxn<'_>| texts.count_lost(txn).unwrap();
         assert_eq!(count(&txn), 0);
-        // A hash that leads nowhere any more, a text that no hash leads to, a hash that leads to another's text.
+        // A hash without a text, a text without a hash, and a hash of another text.
         texts.rows.remove(&mut txn, &0_u32.to_be_bytes()).unwrap();
         assert_eq!(count(&txn), 1);
         texts.rows.put_bytes(&mut txn, &9_u32.to_be_bytes(), &pack_text("nine", None)).unwrap();

@@ -1,21 +1,21 @@
-//! Reading a database whose lock table the reader may not write: a read-only mount, a store of another user.
+//! Reads a database whose lock table the reader may not write: a read-only mount, a store of another user.
 //!
-//! In: the database's file. Out: to a reader, a hold for each read transaction; to the writer, pages that such readers look at
-//! are not written over.
+//! In: the database's file. Out: for a reader, a hold for each read transaction; for the writer, protection of the pages that
+//! such readers see.
 //!
 //! ```text
-//!  reader   shares a lock on data.mdb ──► transaction at T ──► … ──► ends it ──► gives the lock back
-//!  writer   begins a transaction ──► is the lock held? ──► keeps a read transaction of its own open while it is
+//!  reader   takes a shared lock on data.mdb ──► transaction at T ──► … ──► ends it ──► releases the lock
+//!  writer   begins a transaction ──► is the lock held? ──► keeps a read transaction of its own open meanwhile
 //! ```
 //!
-//! **Invariant:** no page that such a transaction sees is written over while it lasts. LMDB's writer takes pages again that were
-//! freed before the oldest reader in the table, and such a reader is in no table. Its lock is taken before it looks for the last
-//! committed T. A writer's transaction that was under way already takes nothing that T needs, since LMDB keeps the last two
-//! states; each later one finds the lock held, and the writer's own read transaction, at T or one behind, is in the table.
+//! **Invariant:** no page of such a transaction is overwritten while it lasts. LMDB's writer reuses pages that were freed before
+//! the oldest reader in the table, and such a reader is in no table. It takes its lock before it reads the last committed T. A
+//! writer's transaction that was already in progress reuses no page that T needs, because LMDB keeps the last two states. Each
+//! later one finds the lock held, and the writer's own read transaction, at T or one later, is in the table.
 //!
-//! A writer that opens the database waits for such readers first, since what it would keep open may be newer than what they
-//! see; their transactions last for moments. It waits ten seconds at the most, so that no process that may only read can
-//! stop one that may write (`docs/decisions/0032-readers-that-cannot-write.md`).
+//! A writer that opens the database first waits for such readers, because its own read transaction may be newer than theirs;
+//! their transactions last for moments. It waits ten seconds at most, so that a process with read permission cannot stop the
+//! writer (`docs/decisions/0032-readers-that-cannot-write.md`).
 
 use super::StoreError;
 use super::layout::io;
@@ -30,11 +30,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a writer waits for readers that are in no table before it begins.
+/// How long a writer waits for readers in no table before it begins.
 const PATIENCE: Duration = Duration::from_secs(10);
 const WAIT: Duration = Duration::from_millis(2);
 
-/// What a process may do with the database's files.
+/// The permissions of a process on the database's files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rights {
     /// Write the data, and does.
@@ -48,10 +48,10 @@ pub(super) enum Rights {
 }
 
 impl Rights {
-    /// Looks what a reader may do with the files of the database in `folder`; makes the lock table where it is missing.
+    /// Determines a reader's permissions on the database's files in `folder`; creates a missing lock table.
     pub(super) fn of(folder: &Path) -> Self {
         let is_writable = |name: &str| rustix::fs::access(folder.join(name), Access::WRITE_OK).is_ok();
-        // Not opened: closing it would give back LMDB's own locks on it. One that is just made has none.
+        // Not opened: closing it would release LMDB's own locks on it. A new one has none.
         match (is_writable("lock.mdb") || create_file(&folder.join("lock.mdb")).is_ok(), is_writable("data.mdb")) {
             (true, true) => Self::Data,
             (true, false) => Self::Locks,
@@ -60,8 +60,7 @@ impl Rights {
     }
 }
 
-/// Makes the files of a database that is not there yet as open as the folder that they stand in; LMDB would make them for one
-/// user only.
+/// Creates the files of a new database with the permissions of their folder; LMDB would create them for one user only.
 pub(super) fn make_files(folder: &Path) -> Result<(), StoreError> {
     for path in ["data.mdb", "lock.mdb"].map(|name| folder.join(name)) {
         match create_file(&path) {
@@ -72,7 +71,7 @@ pub(super) fn make_files(folder: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The database's file, as readers lock it that are in no table.
+/// The database's file, with the locks of readers in no table.
 pub(super) struct Watched {
     path: PathBuf,
     file: File,
@@ -100,7 +99,7 @@ impl Holds {
         Self { watched, number: Mutex::new(0) }
     }
 
-    /// Takes a hold, to begin a transaction under.
+    /// Takes a hold, under which a transaction may begin.
     pub(super) fn take(&self) -> Result<Hold<'_>, StoreError> {
         let mut number = self.number();
         if *number == 0 {
@@ -120,15 +119,15 @@ impl Drop for Hold<'_> {
         let mut number = self.0.number();
         *number -= 1;
         if *number == 0 {
-            // The system gives it back with the process in any case; until then pages are kept.
+            // The system releases it with the process in any case; until then pages are kept.
             let _ = self.0.watched.file.unlock();
         }
     }
 }
 
-/// A read transaction, and the hold that it needs where this process is in no table.
+/// A read transaction, and its hold if this process is in no table.
 pub(super) struct Reading<'a> {
-    // In this order: the transaction ends first.
+    // In drop order: the transaction ends first.
     txn: RoTxn<'a, WithoutTls>,
     _hold: Option<Hold<'a>>,
 }
@@ -152,14 +151,14 @@ impl<'a> Deref for Reading<'a> {
     }
 }
 
-/// What the writer keeps open for readers that are in no table.
+/// The writer's read transaction for readers in no table.
 pub(super) struct Pin {
     watched: Watched,
     kept: Mutex<Option<RoTxn<'static, WithoutTls>>>,
 }
 
 impl Pin {
-    /// Waits until no transaction is under way that is in no table.
+    /// Waits until no transaction in no table is in progress.
     pub(super) fn begin(watched: Watched) -> Result<Self, StoreError> {
         let until = Instant::now() + PATIENCE;
         while watched.is_held()? {
@@ -175,7 +174,7 @@ impl Pin {
         Ok(Self { watched, kept: Mutex::new(None) })
     }
 
-    /// Looks whether a reader that is in no table has a transaction, once a write transaction has begun and before it takes a page.
+    /// Checks for readers in no table, after a write transaction has begun and before it takes a page.
     pub(super) fn look(&self, env: &Env) -> Result<(), StoreError> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.watched.is_held()? {
@@ -214,7 +213,7 @@ mod tests {
         (folder, own, other)
     }
 
-    /// Writes some rows anew, each with this text.
+    /// Rewrites some rows, each with this text.
     fn write(tables: &Tables, text: &str) {
         let mut transaction = tables.begin().unwrap();
         for row in 0..400_u32 {
@@ -260,7 +259,7 @@ mod tests {
         let reading = reader.read().unwrap();
         let opened = std::thread::scope(|scope| {
             let opens = scope.spawn(|| Tables::open(&own, true).unwrap());
-            // One that did not wait would have ended by then, far from always; one that waits never has.
+            // Without the wait it would mostly have ended by then; with it, never.
             std::thread::sleep(Duration::from_millis(50));
             assert!(!opens.is_finished());
             assert!(rows(&reader, &reading).iter().all(|row| *row == b"before".repeat(20)));

@@ -1,14 +1,13 @@
-//! Vectors as results: stored in the order in which they come, found by model, card and text.
+//! Vectors as results: stored in the order of insertion, found by model, card and text.
 //!
-//! In: components, or that a text has no vector, inside a write transaction. Out: the same, to whoever names model, card and
-//! text.
+//! In: components, or that a text has no vector, inside a write transaction. Out: the same, for a model, card and text.
 //!
 //! ```text
 //!  number ─► model, card, text, components      hash of model, card and text ─► number
 //! ```
 //!
-//! **Invariant:** what is asked for is told of nothing else: the row says itself whose vector it is. Nothing else names
-//! these numbers, so one may come again after its row was removed.
+//! **Invariant:** a look-up never returns another vector: the row itself says whose vector it is. Nothing else refers to these
+//! numbers, so one may be reused after its row was removed.
 
 use super::StoreError;
 use super::identities::{Id, Identities};
@@ -17,13 +16,13 @@ use super::tables::Table;
 use dataflows::data::{EmbedId, Fingerprint, Hasher, ModelId};
 use heed::{RoTxn, RwTxn};
 
-/// Bytes of a row in front of the components.
+/// Bytes of a row before the components.
 pub(super) const KEY_BYTES: usize = 48;
 
-/// What a vector is known by, as its row begins: model, card and text.
+/// The key of a vector, with which its row begins: model, card and text.
 pub(super) type VectorKey = [u8; KEY_BYTES];
 
-/// Returns what a model's vector of a card and a text is known by.
+/// Returns the key of a model's vector of a card and a text.
 pub(super) fn vector_key(model: ModelId, id: EmbedId) -> VectorKey {
     let mut key = [0; KEY_BYTES];
     key[..16].copy_from_slice(&model.to_bytes());
@@ -54,7 +53,7 @@ impl Vectors {
         row.and_then(|row| row.strip_prefix(key)).map(Some).ok_or_else(|| self.rows.lost(number))
     }
 
-    /// Leaves out the vectors that are stored: two threads may have made one, and a flush have written it in between.
+    /// Removes the stored vectors: two threads may have made one, and a flush may have written it in between.
     pub(super) fn unknown<T>(
         &self,
         txn: &RoTxn<'_>,
@@ -69,8 +68,8 @@ impl Vectors {
         Ok(unknown)
     }
 
-    /// Names vectors that are not stored by the next numbers, in this order, and returns the first; [`Self::put`] stores them, in
-    /// the same transaction.
+    /// Assigns the next numbers to new vectors, in this order, and returns the first; [`Self::put`] stores them, in the same
+    /// transaction.
     pub(super) fn name<'a>(
         &self,
         txn: &mut RwTxn<'_>,
@@ -81,8 +80,7 @@ impl Vectors {
         Ok(first)
     }
 
-    /// Writes vectors that were just named, the first of them by this number: each what it is known by and the bytes of its
-    /// components.
+    /// Writes vectors that just got numbers, from this number on: each with its key and the bytes of its components.
     pub(super) fn put<'a>(
         &self,
         txn: &mut RwTxn<'_>,
@@ -116,7 +114,7 @@ impl Vectors {
         self.numbers.remove(txn, id(key))
     }
 
-    /// Returns how many rows are not led to by what they are known by, and how many numbers lead to none.
+    /// Returns how many rows are not found by their key, and how many numbers have no row.
     pub(super) fn count_lost(&self, txn: &RoTxn<'_>) -> Result<u64, StoreError> {
         let (mut lost, mut found, mut known) = (0, 0, 0_u64);
         self.each(txn, |number, key| {
@@ -217,7 +215,7 @@ mod tests {
         let mut txn = tables.write().unwrap();
         put(&vectors, &mut txn, (0..3).map(row));
         assert_eq!(vectors.count_lost(&txn).unwrap(), 0);
-        // The row of another stands where this one's was.
+        // The row of another vector is in this one's place.
         vectors.rows.put_bytes(&mut txn, &1_u32.to_be_bytes(), &row(7)).unwrap();
         assert!(vectors.components(&txn, &key(&row(1))).is_err());
         assert_eq!(vectors.count_lost(&txn).unwrap(), 2, "a row without a number, and a number without its row");

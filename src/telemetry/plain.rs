@@ -1,14 +1,14 @@
-//! Text from outside as people may see it.
+//! Makes text from outside safe for a terminal.
 //!
-//! In: paths, names and texts of documents, whatever they hold. Out: the same, with what would drive a terminal spelled out.
+//! In: paths, names and texts of documents, whatever they contain. Out: the same, with control characters escaped.
 //!
-//! **Invariant:** what comes out holds no control character but tabs, and nothing that changes the direction of what stands behind
-//! it; so a file's name can neither clear a screen nor pass for another name. JSON is for programs and is left as it is.
+//! **Invariant:** the output has no control character except tabs, and nothing that changes the text direction. So a file's name
+//! can neither clear a screen nor look like another name. JSON is for programs and stays unchanged.
 
 use std::borrow::Cow;
 use std::io::Write;
 
-/// Whether a character does something instead of being shown: controls, changes of direction, and separators of lines.
+/// Whether a character acts instead of being shown: control characters, changes of text direction, line separators.
 pub(crate) fn is_active(sign: char) -> bool {
     match sign {
         '\t' => false,
@@ -37,7 +37,7 @@ fn spelled(text: &str, is_spelled: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(spelled)
 }
 
-/// Writes lines of the log to standard error. The log's own colours pass; escapes in what is logged were spelled out before.
+/// Writes lines of the log to standard error. The log's own colours pass; escapes in logged text were escaped before.
 pub(super) struct PlainLog;
 
 impl Write for PlainLog {

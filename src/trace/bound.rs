@@ -1,14 +1,14 @@
-//! What a history must cost at least, and what must come of it, computed from its epochs alone.
+//! Computes the least cost and the expected result of a history from its epochs alone.
 //!
-//! In: epochs and contents, and rules. Out: for each epoch the inputs of each stage that no epoch before had, the entries
-//! that came and went, and the digest.
+//! In: epochs and contents, and rules. Out: for each epoch the new inputs of each stage, the inserted and retracted entries, and
+//! the digest.
 //!
 //! **Invariant:** it shares the pure functions with the graph ([`convert`], [`chunk`], [`place`]) and nothing else: no
 //! dataflow, no memo, no ordinals, no publishing. So where a replay agrees with it, two roads led to one place; its
 //! digests are what [`dataflows::reference`] gives for the tree, which a law checks.
 //!
-//! It is kept simple rather than fast: plain sets, one thread. Inputs that were seen are remembered by their hashes, entries
-//! by numbers of its own, so a commit's set is a small bitmap.
+//! It is simple rather than fast: plain sets, one thread. It stores seen inputs by their hashes and entries by its own numbers,
+//! so a commit's set is a small bitmap.
 
 use super::format::{EpochRecord, TraceStep};
 use crate::watch::{Content, Contents, FileMode, FileState};
@@ -23,7 +23,7 @@ use snapshots::{CommitId, Digest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What an epoch must cost at least, and what must come of it.
+/// The least cost and the expected result of an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Least {
     /// Contents that were never cleaned before.
@@ -32,9 +32,9 @@ pub struct Least {
     pub chunked: u64,
     /// Texts under their cards that were never embedded before.
     pub embedded: u64,
-    /// Entries that the commit has and its base has not.
+    /// Entries of the commit that its base lacks.
     pub inserted: u64,
-    /// Entries that the base has and the commit has not.
+    /// Entries of the base that the commit lacks.
     pub retracted: u64,
     /// The digest of all entries of the commit, if the epoch leads to one.
     pub digest: Option<Digest>,
@@ -57,7 +57,7 @@ pub struct Bound {
     least: Least,
 }
 
-/// What cleaning made of a content.
+/// The result of cleaning a content.
 #[derive(Clone)]
 struct Text {
     hash: TextHash,
@@ -96,7 +96,7 @@ impl Bound {
         }
     }
 
-    /// Takes an epoch; returns what it costs at least.
+    /// Adds an epoch; returns its least cost.
     pub fn take(&mut self, epoch: &EpochRecord) -> Least {
         self.least = Least::default();
         let name = epoch.head().map(str::to_owned);
@@ -106,7 +106,7 @@ impl Bound {
         }
         match &epoch.step {
             TraceStep::Commit { commit, parent, .. } => {
-                // A commit that is there already moves its view only.
+                // A known commit only moves its view.
                 if !self.commits.contains_key(commit) {
                     let base = parent.filter(|parent| self.commits.contains_key(parent)).or(head.at);
                     let nothing = RoaringBitmap::new();
@@ -128,7 +128,7 @@ impl Bound {
         self.least
     }
 
-    /// Takes changes over; returns the paths whose entries may differ by them.
+    /// Applies changes; returns the paths whose entries may differ.
     fn dirty(&mut self, head: &mut Head, changes: &[FileChange]) -> BTreeSet<DocumentPath> {
         for FileChange { path, after, .. } in changes {
             match after {
@@ -223,7 +223,7 @@ impl Bound {
         found
     }
 
-    /// Takes the entries of a path out and puts in those that it has now.
+    /// Removes the entries of a path and adds its current ones.
     fn place_again(&mut self, head: &mut Head, path: &DocumentPath) {
         for number in head.placed.remove(path).unwrap_or_default() {
             head.alive.remove(number);
@@ -251,7 +251,7 @@ impl Bound {
         head.placed.insert(path.clone(), placed);
     }
 
-    /// Returns the chunks of a text; cuts it where it was cleaned for a rule that cleans alike and cuts otherwise.
+    /// Returns the chunks of a text; cuts it if another rule with the same cleaning and different cutting cleaned it.
     fn list(
         &mut self,
         settings: &EditorConfigs,

@@ -1,21 +1,21 @@
 //! The layout of a trace: frames, each with its sums, and the values inside them.
 //!
 //! ```text
-//! magic    "tidemtrc" format:u32 sum[4]                  sum: BLAKE3 of what stands before it
+//! magic    "tidemtrc" format:u32 sum[4]                  sum: BLAKE3 of all bytes before it
 //! frame    kind:u8 length:u32 check[3] payload sum[16]   check: BLAKE3 of kind and length; sum: of kind, length, payload
 //!
 //! about    01  About                                     the first frame; as long when the trace is finished as before
 //! content  02  id[20] state:u8 size:u64, zstd of bytes   before the first epoch that names it
 //! epoch    03  zstd of an EpochRecord
-//! index    04  zstd of an Index                          where epochs and contents stand
-//! end      05  where the index stands:u64                the last 32 bytes of a whole trace
+//! index    04  zstd of an Index                          positions of epochs and contents
+//! end      05  position of the index:u64                the last 32 bytes of a whole trace
 //! ```
 //!
-//! **Invariant:** a frame is taken only if both of its sums fit. A length whose check fits and that passes the end of the
-//! file is a torn write; anything else that does not fit is damage. What is unpacked is bounded by the size that is named,
-//! and that by [`MAX_CONTENT_BYTES`].
+//! **Invariant:** a frame is accepted only if both of its checksums fit. A length whose check fits and that passes the end of the
+//! file is a torn write; anything else that does not fit is damage. The stated size bounds unpacking, and [`MAX_CONTENT_BYTES`]
+//! bounds that size.
 //!
-//! The codec is bincode in its standard configuration, as in the store; it is used here and nowhere else in `trace`.
+//! The codec is bincode in its standard configuration, as in the store; only this file of `trace` uses it.
 
 use crate::watch::{Content, ReadError};
 use dataflows::data::{ContentId, DocumentPath, FileChange, FileState, SkipReason};
@@ -27,40 +27,40 @@ use std::path::{Path, PathBuf};
 
 /// The format that this build writes and reads.
 pub const FORMAT: u32 = 1;
-/// What a trace begins with.
+/// The first bytes of a trace.
 pub(super) const MAGIC: &[u8; 8] = b"tidemtrc";
 /// Bytes of magic, format and sum.
 pub(super) const MAGIC_BYTES: u64 = 16;
-/// Bytes in front of a frame's payload.
+/// Bytes before a frame's payload.
 pub(super) const HEAD_BYTES: u64 = 8;
-/// Bytes behind a frame's payload.
+/// Bytes after a frame's payload.
 pub(super) const SUM_BYTES: u64 = 16;
-/// Bytes in front of a content's packed bytes.
+/// Bytes before a content's packed bytes.
 pub(super) const CONTENT_HEAD: usize = 29;
-/// The largest content that is kept whole: the most that a rule may ask for.
+/// The largest content that is kept whole: the limit of a rule's `max_bytes`.
 pub(super) const MAX_CONTENT_BYTES: u64 = 256 << 20;
 /// The largest epoch, unpacked: some four million files of usual names.
 pub(super) const MAX_EPOCH_BYTES: usize = 1 << 30;
-/// Bytes of a content that is no text, which is as far as anybody looks to see that.
+/// Kept bytes of a content that is not text: no reader looks further to see that.
 pub(super) const BINARY_HEAD: usize = 8_000;
-/// zstd's own default: fast, and within some percent of what more work gives for source code.
+/// zstd's own default: fast, and within some percent of higher levels for source code.
 const LEVEL: i32 = 3;
 
 /// Why a trace cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// The file system refused.
+    /// The file system failed.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         action: &'static str,
         /// On which file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is something already.
+    /// The file exists.
     #[error("{} is there already; record into another file, or remove it", path.display())]
     Exists {
         /// The file.
@@ -77,26 +77,26 @@ pub enum TraceError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What it says of itself.
+        /// Its stated format.
         found: u32,
     },
-    /// What is there is not what was written.
+    /// The file's bytes are not those that were written.
     #[error("the trace {} is damaged at byte {at}: {reason}; copy it again from where it was recorded", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where the frame begins that does not fit.
+        /// The beginning of the wrong frame.
         at: u64,
-        /// What was found.
+        /// The finding.
         reason: String,
     },
-    /// A trace that was cut before its first epoch.
+    /// A trace that ends before its first whole epoch.
     #[error("the trace {} holds no whole epoch; record it again", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// The range of commits is empty or no line.
+    /// The range of commits is empty or not on one line.
     #[error(
         "{from} is no first parent of {to}, or of one before it; `git log --first-parent {to}` lists those that are"
     )]
@@ -106,7 +106,7 @@ pub enum TraceError {
         /// The last one.
         to: String,
     },
-    /// The repository that is recorded refused.
+    /// The recorded repository failed.
     #[error(transparent)]
     Git(#[from] crate::watch::git::GitError),
 }
@@ -118,44 +118,44 @@ impl TraceError {
     }
 }
 
-/// What a trace says of itself.
+/// A trace's description of itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct About {
-    /// The name of the source, or of the scenario; empty where words were replaced.
+    /// The name of the source, or of the scenario; empty in a redacted trace.
     pub source: String,
-    /// What was recorded, in words: a range of commits, or a scenario with its seed.
+    /// The recorded range in words: commits, or a scenario with its seed.
     pub range: String,
     /// The fingerprint of the rules for which the digests hold, or zeros where there are none.
     pub fingerprint: [u8; 16],
     /// The fingerprint of the built-in model where it was recorded.
     pub model: [u8; 16],
-    /// The rules in front of the built-in ones, as their file had them, or nothing.
+    /// The rules before the built-in ones, as in their file, or nothing.
     pub rules: String,
     /// Whether words were replaced by pseudonyms.
     pub redacted: bool,
-    /// A hash over everything that happened, but for the digests; zeros in a trace that was not finished.
+    /// A hash over all events without the digests; zeros in an unfinished trace.
     pub corpus: [u8; 32],
 }
 
-/// One epoch: what happened, when, and what changed by it.
+/// One epoch: the event, its time, and its changes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EpochRecord {
-    /// When it arrived, in milliseconds since the first one did.
+    /// Its arrival, in milliseconds since the first epoch.
     pub arrived: u64,
-    /// What happened.
+    /// The event.
     pub step: TraceStep,
-    /// The files that came, changed or went at the head that moved.
+    /// The files added, changed or removed at the moved head.
     pub changes: Vec<FileChange>,
 }
 
-/// What happened in an epoch.
+/// The event of an epoch.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum TraceStep {
     /// A head moved to a commit.
     Commit {
-        /// The view that stands there from now on, if one does.
+        /// The view that points at the commit from now on, if any.
         view: Option<String>,
-        /// Whether the commit only passed through, on the head that tags and past commits share.
+        /// Whether the commit only passes through, on the head that tags and past commits share.
         passes: bool,
         /// The commit.
         commit: CommitId,
@@ -163,17 +163,17 @@ pub enum TraceStep {
         parent: Option<CommitId>,
         /// Its committer's time, in seconds since 1970.
         time: i64,
-        /// The digest of its version, where one was recorded.
+        /// The digest of its version, if it was recorded.
         digest: Option<Digest>,
     },
-    /// A view moved to a commit that was there already.
+    /// A view moved to a known commit.
     Point {
         /// The view.
         view: String,
         /// The commit.
         commit: CommitId,
     },
-    /// A head went.
+    /// A head was removed.
     Leave {
         /// The view, or nothing for the head on which commits pass through.
         view: Option<String>,
@@ -222,23 +222,23 @@ impl EpochRecord {
     }
 }
 
-/// What a source answered when a content was asked for.
+/// A source's answer to a request for a content.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stored {
     /// All of its bytes.
     Whole(Vec<u8>),
-    /// It is no text: its size, and the first bytes, which say so.
+    /// It is not text: its size, and the first bytes, which show that.
     Head(u64, Vec<u8>),
-    /// It has this many bytes, more than the rules take.
+    /// It has this many bytes, more than the rules allow.
     TooLarge(u64),
-    /// It stands for an object that the source did not have.
+    /// It stands for an object that the source lacked.
     Absent(SkipReason),
     /// The source did not hold it, for this reason.
     Missing(String),
 }
 
 impl Stored {
-    /// Returns how many bytes the content has, as far as that is known.
+    /// Returns the size of the content in bytes, if that is known.
     #[must_use]
     pub fn size(&self) -> u64 {
         match self {
@@ -248,7 +248,7 @@ impl Stored {
         }
     }
 
-    /// Returns what a source answers that holds this and is asked for at most so many bytes.
+    /// Returns the answer of a source with this content to a request for at most so many bytes.
     pub(super) fn answer(self, content: ContentId, max_bytes: u64) -> Result<Content, ReadError> {
         match self {
             Self::Missing(_) => Err(ReadError::Missing(content)),
@@ -292,7 +292,7 @@ impl Stored {
     }
 }
 
-/// What stands in front of a content's packed bytes.
+/// The data before a content's packed bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ContentHead {
     pub(super) id: ContentId,
@@ -309,7 +309,7 @@ impl ContentHead {
         Ok(Self { id: ContentId::from_bytes(*id), state: *state, size: u64::from_le_bytes(*size) })
     }
 
-    /// Returns how many bytes may come out when the content is unpacked.
+    /// Returns the most bytes that unpacking may give.
     fn most(&self) -> Result<usize, String> {
         match self.state {
             0 if self.size > MAX_CONTENT_BYTES => Err(format!("a content claims {} bytes", self.size)),
@@ -320,7 +320,7 @@ impl ContentHead {
     }
 }
 
-/// Where everything stands.
+/// The positions of all frames.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Index {
     /// The place of each epoch's frame.
@@ -329,7 +329,7 @@ pub(super) struct Index {
     pub(super) contents: Vec<(ContentId, u64, u64)>,
 }
 
-/// What a frame holds.
+/// The kinds of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     About = 1,
@@ -362,7 +362,7 @@ pub(super) fn magic(format: u32) -> [u8; MAGIC_BYTES as usize] {
     bytes
 }
 
-/// Returns what stands in front of a payload of this kind and length.
+/// Returns the bytes before a payload of this kind and length.
 pub(super) fn frame_head(kind: u8, length: u32) -> [u8; HEAD_BYTES as usize] {
     let mut head = [0; HEAD_BYTES as usize];
     head[0] = kind;
@@ -372,7 +372,7 @@ pub(super) fn frame_head(kind: u8, length: u32) -> [u8; HEAD_BYTES as usize] {
     head
 }
 
-/// Returns what stands behind a payload.
+/// Returns the bytes after a payload.
 pub(super) fn frame_sum(head: &[u8], payload: &[u8]) -> [u8; SUM_BYTES as usize] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&head[..5]).update(payload);
@@ -397,7 +397,7 @@ pub(super) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
         .expect("plain data in memory always encodes: no maps of unknown length, no failing writers")
 }
 
-/// Returns the value that the bytes stand for.
+/// Returns the value of the bytes.
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let config = bincode::config::standard().with_limit::<MAX_EPOCH_BYTES>();
     let (value, read) = bincode::serde::decode_from_slice(bytes, config).map_err(|error| error.to_string())?;

@@ -1,15 +1,15 @@
-//! Recording while a source is followed: what arrives, when it arrives, and the digest once it is published.
+//! Records while a source is tracked: each step, its arrival time, and the digest once it is published.
 //!
-//! In: from the engine, every step before it is fed, and every version that was published. Out: a trace, epoch by epoch.
+//! In: from the engine, every step before it is fed, and every published version. Out: a trace, epoch by epoch.
 //!
 //! ```text
 //!  feeding thread ─ announce: contents, then the step without a digest ─► waiting ─► epochs, in order
 //!  publishing thread ─ published: the digest ────────────────────────────►┘
 //! ```
 //!
-//! **Invariant:** contents are read before the graph may ask for them, and an epoch is written once its digest is known. From
-//! the first content on that could not be read, no digest is written any more: the graph may have read it, or may yet. What is
-//! not published when the recording ends is not in the trace.
+//! **Invariant:** contents are read before the graph may ask for them, and an epoch is written once its digest is known. After
+//! the first content that could not be read, no digest is written: the graph may have read it, or may still. Steps that are not
+//! published when the recording ends are not in the trace.
 
 use super::format::{About, EpochRecord, MAX_CONTENT_BYTES, Stored, TraceError, TraceStep};
 use super::record::stored;
@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// A trace that is written while its source is followed; clones share it.
+/// A trace that is written while its source is tracked; clones share it.
 #[derive(Clone)]
 pub struct LiveRecorder(Arc<Mutex<Live>>);
 
@@ -36,24 +36,24 @@ struct Live {
     most: u64,
     waiting: VecDeque<Waiting>,
     began: Option<Instant>,
-    /// Whether something could not be read.
+    /// Whether a content could not be read.
     unsure: bool,
-    /// Whether something was taken aside.
+    /// Whether a document was set aside for a later retry.
     aside: bool,
     failure: Option<TraceError>,
 }
 
-/// An epoch that was fed, and whether its digest is known or there is none.
+/// A fed epoch; its digest is known, or it has none.
 struct Waiting {
     record: EpochRecord,
     is_ready: bool,
 }
 
 impl LiveRecorder {
-    /// Begins a trace that will be called `path`, as a redactor has it where there is one.
+    /// Begins a trace that will be called `path`, with redaction if a redactor is given.
     ///
     /// # Errors
-    /// Where there is a file of that name, or none can be made.
+    /// If there is a file of that name, or none can be made.
     pub fn begin(path: &Path, about: About, rules: Arc<Rules>, redactor: Option<Redactor>) -> Result<Self, TraceError> {
         let most = rules.ids().map(|id| rules.rule(id).max_bytes()).max().unwrap_or(0).min(MAX_CONTENT_BYTES);
         Ok(Self(Arc::new(Mutex::new(Live {
@@ -68,7 +68,7 @@ impl LiveRecorder {
         }))))
     }
 
-    /// Takes a step that is about to be fed. A step that leads to a commit without a digest waits until it is published.
+    /// Takes a step that is about to be fed. A step to a commit without a digest waits until that is published.
     pub(crate) fn announce(
         &self,
         step: TraceStep,
@@ -95,18 +95,18 @@ impl LiveRecorder {
         live.settle();
     }
 
-    /// Notes that what could not be read is taken aside to be looked at again, which a trace cannot tell.
+    /// Notes that an unreadable document was set aside for a later retry, which a trace cannot express.
     pub(crate) fn doubt(&self) {
         let mut live = self.live();
         (live.unsure, live.aside) = (true, true);
     }
 
-    /// Returns whether something was taken aside.
+    /// Returns whether a document was set aside.
     pub(crate) fn was_aside(&self) -> bool {
         self.live().aside
     }
 
-    /// Takes the digest of a version that was published.
+    /// Takes the digest of a published version.
     pub fn published(&self, published: CommitId, of: Digest) {
         let mut live = self.live();
         let waiting = live.waiting.iter_mut().find(|waiting| !waiting.is_ready);
@@ -119,15 +119,15 @@ impl LiveRecorder {
         live.settle();
     }
 
-    /// Ends the trace with what was published; without that there is no trace.
+    /// Ends the trace with the published epochs; without any there is no trace.
     ///
     /// # Errors
-    /// Where something could not be written, now or before.
+    /// If something could not be written, now or before.
     pub fn finish(&self) -> Result<Option<Written>, TraceError> {
         let mut live = self.live();
         match (live.failure.take(), live.recorder.take()) {
             (Some(failure), _) => Err(failure),
-            // Nothing was ever published, as where the source is none.
+            // Nothing was ever published, for example because the source does not exist.
             (None, Some(recorder)) if recorder.epochs() == 0 => recorder.discard().map(|()| None),
             (None, Some(recorder)) => recorder.finish().map(Some),
             (None, None) => Ok(None),
@@ -140,7 +140,7 @@ impl LiveRecorder {
 }
 
 impl Live {
-    /// Writes the epochs whose turn it is.
+    /// Writes the epochs that are next in order.
     fn settle(&mut self) {
         while self.waiting.front().is_some_and(|waiting| waiting.is_ready) {
             let Some(Waiting { record, .. }) = self.waiting.pop_front() else { return };
@@ -149,7 +149,7 @@ impl Live {
         }
     }
 
-    /// Writes, unless that failed before: tracking goes on, and the end says what went wrong.
+    /// Writes, unless an earlier write failed: tracking continues, and the end reports the error.
     fn write(&mut self, write: impl FnOnce(&mut Recorder) -> Result<(), TraceError>) {
         if self.failure.is_none()
             && let Some(recorder) = &mut self.recorder
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// Records a commit of one file that cannot be read, and returns whether its digest stands in the trace.
+    /// Records a commit of one file that cannot be read, and returns whether its digest is in the trace.
     fn has_digest(redactor: Option<Redactor>) -> bool {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.tmtrace");

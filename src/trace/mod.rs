@@ -1,7 +1,6 @@
-//! Traces: a recorded history in one file of its own, to be replayed anywhere.
+//! Traces: a recorded history in one file, to be replayed anywhere.
 //!
-//! In: the epochs of a source as they came, with the contents that they name. Out: the same again, from a file that needs
-//! neither repository nor store.
+//! In: the epochs of a source in order, with the contents that they name. Out: the same from a file, without repository or store.
 //!
 //! ```text
 //!  git range, tracked source ─► record ─┬─► recorder (redact) ─► write ─► FILE.tmtrace
@@ -13,12 +12,11 @@
 //!  FILE  magic │ about │ content … content epoch │ content epoch │ … │ index │ end
 //! ```
 //!
-//! **Invariant:** whatever an epoch names was written before it, and each content once; so a file that was cut is whole up
-//! to its last whole epoch, and is read up to there. A byte that is not what was written is found before anything is
-//! replayed, and named.
+//! **Invariant:** a content is written once, before the first epoch that names it. So a truncated file is complete up to its last
+//! whole epoch, and is read up to there. Wrong bytes are found and named before a replay begins.
 //!
-//! Read `format` (the layout), then `write`, `read`, [`record`], [`live`], `recorder`, [`redact`](mod@redact) and [`bound`]. How a trace
-//! is run through the engine is left to `replay`.
+//! Read `format` (the layout), then `write`, `read`, [`record`], [`live`], `recorder`, [`redact`](mod@redact) and [`bound`]. The
+//! module `replay` runs a trace through the engine.
 
 pub mod bound;
 mod format;

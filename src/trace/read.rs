@@ -1,9 +1,9 @@
-//! Reading a trace: every frame's sums first, then any epoch and any content.
+//! Reads a trace: first every frame's checksums, then any epoch and any content.
 //!
-//! In: a file of anything. Out: a [`Trace`], or what is wrong with the file and where.
+//! In: an untrusted file. Out: a [`Trace`], or the error and its position.
 //!
-//! **Invariant:** when [`Trace::open`] returns, every frame up to the last whole epoch is what was written, and whatever an
-//! epoch names stands in front of it. Memory is what the places take; contents are read when they are asked for.
+//! **Invariant:** when [`Trace::open`] returns, every frame up to the last whole epoch is correct, and every content is before
+//! the epochs that name it. Memory holds positions only; contents are read on demand.
 
 use super::format::{
     About, ContentHead, EpochRecord, FORMAT, HEAD_BYTES, Index, Kind, MAGIC, MAGIC_BYTES, MAX_EPOCH_BYTES, SUM_BYTES,
@@ -30,7 +30,7 @@ pub struct Trace {
     bytes: u64,
 }
 
-/// Where a frame begins, and how long its payload is.
+/// The position of a frame, and the length of its payload.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     at: u64,
@@ -52,7 +52,7 @@ struct Frames<'a, R> {
 }
 
 impl<R: Read> Frames<'_, R> {
-    /// Returns the next frame; nothing at the end, or where a frame was not written to its end.
+    /// Returns the next frame; nothing at the end, or if a frame is incomplete.
     fn next(&mut self) -> Result<Option<Frame>, TraceError> {
         let at = self.at;
         let mut head = [0; HEAD_BYTES as usize];
@@ -65,7 +65,7 @@ impl<R: Read> Frames<'_, R> {
             return Err(damaged("the head of a frame does not fit its check"));
         }
         let kind = Kind::of(head[0]).ok_or_else(|| damaged("a frame is of a kind that this format does not have"))?;
-        // Taken in pieces, so that a length that is made up costs no memory.
+        // Read in pieces, so that a forged length costs no memory.
         let mut payload = Vec::new();
         let wanted = u64::from(length) + SUM_BYTES;
         let read = self.stream.by_ref().take(wanted).read_to_end(&mut payload);
@@ -81,7 +81,7 @@ impl<R: Read> Frames<'_, R> {
         Ok(Some(Frame { at, kind, payload }))
     }
 
-    /// Fills a buffer; returns whether there was that much.
+    /// Fills a buffer; returns whether there were enough bytes.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<bool, TraceError> {
         match self.stream.read_exact(buffer) {
             Ok(()) => Ok(true),
@@ -97,7 +97,7 @@ impl Trace {
     /// Costs one pass over the file.
     ///
     /// # Errors
-    /// Where it is none, of another format, damaged, or was cut before its first epoch ended.
+    /// If it is no trace, of another format, damaged, or ends before its first whole epoch.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         let file = File::open(path).map_err(TraceError::io("open", path))?;
         let metadata = file.metadata().map_err(TraceError::io("read", path))?;
@@ -180,13 +180,13 @@ impl Trace {
         Ok(Self { path: path.to_owned(), file, about, epochs, contents, cut, bytes })
     }
 
-    /// Returns where the trace is.
+    /// Returns the path of the trace.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns what the trace says of itself.
+    /// Returns the trace's description of itself.
     #[must_use]
     pub const fn about(&self) -> &About {
         &self.about
@@ -205,13 +205,13 @@ impl Trace {
         self.bytes
     }
 
-    /// Returns, for a trace that was not finished or was cut, the bytes behind its last whole epoch.
+    /// Returns the bytes after the last whole epoch of an unfinished or truncated trace.
     #[must_use]
     pub const fn cut(&self) -> Option<u64> {
         self.cut
     }
 
-    /// Returns how many contents there are, and how many bytes they have.
+    /// Returns the number of contents and their bytes.
     #[must_use]
     pub fn contents_total(&self) -> (u64, u64) {
         (self.contents.len() as u64, self.contents.values().map(|(_, size)| size).sum())
@@ -226,7 +226,7 @@ impl Trace {
     /// Reads an epoch; the first is number 0.
     ///
     /// # Errors
-    /// Where there is none, or the file changed since it was opened.
+    /// If there is none, or the file changed since it was opened.
     pub fn epoch(&self, number: usize) -> Result<EpochRecord, TraceError> {
         let place = *self.epochs.get(number).ok_or_else(|| TraceError::Empty { path: self.path.clone() })?;
         let payload = self.payload(place)?;
@@ -242,7 +242,7 @@ impl Trace {
     /// Reads a content, if the trace holds it.
     ///
     /// # Errors
-    /// Where the file changed since it was opened.
+    /// If the file changed since it was opened.
     pub fn content(&self, content: ContentId) -> Result<Option<Stored>, TraceError> {
         let Some((place, _)) = self.contents.get(&content) else { return Ok(None) };
         let payload = self.payload(*place)?;
@@ -265,8 +265,8 @@ impl Trace {
         TraceError::Damaged { path: self.path.clone(), at: place.at, reason }
     }
 
-    /// Returns the files of every head after the first `epochs` epochs, by the name of the view, and of the head on which
-    /// commits pass through under no name.
+    /// Returns the files of every head after the first `epochs` epochs, by the view's name; the head on which commits pass
+    /// through has no name.
     ///
     /// # Errors
     /// As [`Self::epoch`].

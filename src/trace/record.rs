@@ -1,11 +1,11 @@
-//! Recording: from a range of commits to a trace.
+//! Records a range of commits as a trace.
 //!
-//! In: a repository, its commits in order, and the digests that a store has for them, if it has. Out: a trace with every
-//! content that they name.
+//! In: a repository, its commits in order, and the store's digests for them, if it has them. Out: a trace with every content that
+//! they name.
 //!
-//! **Invariant:** the first epoch brings all files of the first commit, each later one what its commit changed; a digest is
-//! that of the store where one was given for every commit, else the one that follows from the commit's tree alone
-//! ([`Bound`](super::bound::Bound)). Where words are replaced, it is that of the replaced words.
+//! **Invariant:** the first epoch inserts all files of the first commit, each later one has its commit's changes. Digests are
+//! those of the store if it has one for every commit, else those that follow from the commits' trees alone
+//! ([`Bound`](super::bound::Bound)). In a redacted trace they are those of the replaced words.
 
 use super::format::{About, BINARY_HEAD, EpochRecord, MAX_CONTENT_BYTES, Stored, TraceError, TraceStep};
 use super::recorder::{Digests, Recorder};
@@ -21,32 +21,32 @@ use snapshots::{CommitId, Digest};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What is recorded, and how.
+/// The parameters of a recording.
 pub struct Recording<'a> {
     /// The repository.
     pub source: GitSource,
     /// The commits, oldest first.
     pub commits: Vec<Commit>,
-    /// What the view is called.
+    /// The name of the view.
     pub view: String,
-    /// What the trace says of itself; its corpus is filled in.
+    /// The trace's description; its corpus is filled in.
     pub about: About,
     /// The rules for which the digests hold.
     pub rules: Arc<Rules>,
     /// The digests of a store, for every commit or for none.
     pub digests: Option<FxHashMap<CommitId, Digest>>,
-    /// What replaces words, if they are to be replaced.
+    /// The redactor, if words are to be replaced.
     pub redactor: Option<Redactor>,
-    /// Told after every epoch how many there were.
+    /// Called after every epoch with the number so far.
     pub progress: &'a mut dyn FnMut(u64),
-    /// Asked after every epoch; recording stops where it answers yes.
+    /// Called after every epoch; recording stops if it returns true.
     pub stop: &'a dyn Fn() -> bool,
 }
 
 /// Returns the commits from one to another on the line of first parents, oldest first.
 ///
 /// # Errors
-/// Where one is no commit, or the line from the last does not pass the first.
+/// If one is no commit, or the line from the last does not contain the first.
 pub fn line(source: &GitSource, from: &str, to: &str) -> Result<Vec<Commit>, TraceError> {
     let (first, last) = (source.resolve(from)?, source.resolve(to)?);
     let mut commits = source.first_parents(last, |commit| *commit == first, None)?;
@@ -58,10 +58,10 @@ pub fn line(source: &GitSource, from: &str, to: &str) -> Result<Vec<Commit>, Tra
     Ok(commits)
 }
 
-/// Records a range into a file; returns nothing if it was stopped, and the file keeps the name of an unfinished one then.
+/// Records a range into a file. Returns nothing if it was stopped; the file then keeps the name of an unfinished one.
 ///
 /// # Errors
-/// Where the repository cannot be read or the file not be written.
+/// If the repository cannot be read or the file not be written.
 pub fn record(path: &Path, recording: Recording<'_>) -> Result<Option<Written>, TraceError> {
     let Recording { source, commits, view, about, rules, digests, redactor, progress, stop } = recording;
     let contents = source.contents();
@@ -81,7 +81,7 @@ pub fn record(path: &Path, recording: Recording<'_>) -> Result<Option<Written>, 
                 }
             }
         }
-        // Committers' clocks differ, and epochs come in order all the same.
+        // Committers' clocks differ, but epochs are in order.
         arrived = arrived.max(u64::try_from(commit.time - started).unwrap_or(0) * 1000);
         let step = TraceStep::Commit {
             view: Some(view.clone()),
@@ -101,7 +101,7 @@ pub fn record(path: &Path, recording: Recording<'_>) -> Result<Option<Written>, 
     recorder.finish().map(Some)
 }
 
-/// Returns what a source answers for a content, as far as anybody will ask.
+/// Returns a source's answer for a content, up to the largest size that a rule allows.
 pub(super) fn stored(
     read: impl Fn(ContentId) -> Result<Content, String>,
     id: ContentId,
@@ -125,7 +125,7 @@ pub(super) fn stored(
     }
 }
 
-/// Returns the files of a commit as changes that bring them into an empty head.
+/// Returns the files of a commit as changes that insert them into an empty head.
 #[must_use]
 pub fn arrivals(files: impl IntoIterator<Item = (DocumentPath, FileState)>) -> Vec<FileChange> {
     files.into_iter().map(|(path, state)| FileChange { path, before: None, after: Some(state) }).collect()

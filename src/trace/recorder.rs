@@ -1,14 +1,14 @@
-//! What happens, as a trace is to tell of it: as it is, or with its words replaced.
+//! The recorder: writes contents and epochs as they are, or redacted.
 //!
-//! In: contents, each before the first epoch that names it, and epochs, both by the names that the source has for them. Out: the
-//! same in a trace, which may name everything otherwise, with digests that are true of what it holds.
+//! In: contents, each before the first epoch that names it, and epochs, both under the source's names. Out: the same in a trace,
+//! possibly under other names, with digests that are true of its content.
 //!
 //! ```text
 //!  contents, epochs ──► (words replaced) ──► (digests by what is written) ──► write
 //! ```
 //!
-//! **Invariant:** what is equal under the source's names is equal under the trace's, and what differs differs. Where words are replaced, no
-//! name, path or id of the source is written, and every digest follows from what is.
+//! **Invariant:** things are equal under the trace's names exactly if they are equal under the source's. In a redacted trace no
+//! name, path or id of the source is written, and every digest follows from the redacted content.
 
 use super::About;
 use super::bound::Bound;
@@ -28,22 +28,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) struct Recorder {
     writer: TraceWriter,
     redactor: Option<Redactor>,
-    /// What contents are called in the trace, where that is not what the source calls them.
+    /// The trace's names of contents, if they differ from the source's.
     named: FxHashMap<ContentId, ContentId>,
-    /// Finds digests, where nobody knows them.
+    /// Computes digests that no store provides.
     reckoned: Option<(Bound, Recorded)>,
 }
 
-/// Where digests come from.
+/// The origin of digests.
 pub(super) enum Digests {
     /// They come with the epochs.
     Given,
-    /// They follow from what is written, under these rules.
+    /// They are computed from the written content, under these rules.
     Reckoned(Arc<Rules>),
 }
 
 impl Recorder {
-    /// Begins a trace that will be called `path`. Where words are replaced, digests that come with the epochs say nothing.
+    /// Begins a trace that will be called `path`. With redaction, digests that come with the epochs are ignored.
     pub(super) fn begin(
         path: &Path,
         about: About,
@@ -66,12 +66,12 @@ impl Recorder {
         Ok(Self { writer, redactor, named: FxHashMap::default(), reckoned })
     }
 
-    /// Returns whether a content was told already.
+    /// Returns whether a content was already passed.
     pub(super) fn has(&self, content: ContentId) -> bool {
         self.named.contains_key(&content) || self.writer.has(content)
     }
 
-    /// Returns how many epochs were told.
+    /// Returns the number of epochs so far.
     pub(super) fn epochs(&self) -> u64 {
         self.writer.epochs()
     }
@@ -91,8 +91,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes an epoch whose contents were told; `is_sure` says whether the digest that comes with it can be true of what is written. Whoever
-    /// reads the file beside this process finds it then.
+    /// Takes an epoch whose contents were passed; `is_sure` says whether its digest can be true of the written content. A reader
+    /// in another process finds the epoch in the file afterwards.
     pub(super) fn epoch(&mut self, epoch: EpochRecord, is_sure: bool) -> Result<(), TraceError> {
         let mut epoch = self.renamed(epoch);
         let reckoned = self.reckoned.as_mut().map(|(bound, _)| bound.take(&epoch).digest);
@@ -118,12 +118,12 @@ impl Recorder {
         self.writer.finish()
     }
 
-    /// Returns an epoch by the names that the trace has for what it holds.
+    /// Returns an epoch under the trace's names.
     fn renamed(&mut self, mut epoch: EpochRecord) -> EpochRecord {
         let Some(redactor) = &mut self.redactor else { return epoch };
         for change in &mut epoch.changes {
             for state in [&mut change.before, &mut change.after].into_iter().flatten() {
-                // The target of a link and the commit of a submodule are never looked at, so they were not told.
+                // The target of a link and the commit of a submodule are never read, so they were not passed.
                 let named = self.named.get(&state.content).filter(|_| state.mode == FileMode::Regular);
                 state.content = named.copied().unwrap_or_else(|| redactor.id(state.content));
             }
@@ -148,14 +148,14 @@ impl Recorder {
     }
 }
 
-/// Puts changes in the order of their paths again; two paths never become one, so nothing is joined.
+/// Sorts changes by path again; two paths never become one, so nothing is merged.
 fn settled(mut changes: Vec<FileChange>) -> Vec<FileChange> {
     changes.retain(|change| change.before != change.after);
     changes.sort_unstable();
     changes
 }
 
-/// Contents that were written so far: those of the epoch in hand from memory, earlier ones from the file.
+/// Contents that were written so far: those of the current epoch from memory, earlier ones from the file.
 #[derive(Clone)]
 struct Recorded(Arc<Mutex<Known>>);
 
@@ -181,7 +181,7 @@ impl Recorded {
         known.places.insert(id, at);
     }
 
-    /// Forgets the contents that are in the file by now.
+    /// Drops the contents that are in the file now.
     fn clear(&self) {
         self.known().fresh.clear();
     }

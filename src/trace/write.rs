@@ -1,10 +1,10 @@
-//! Writing a trace: contents and epochs as they come, then the index.
+//! Writes a trace: contents and epochs in order, then the index.
 //!
-//! In: contents, each before the first epoch that names it, and epochs in order. Out: a file under its own name once it is
-//! whole, and durable.
+//! In: contents, each before the first epoch that names it, and epochs in order. Out: a complete and durable file under its final
+//! name.
 //!
-//! **Invariant:** until [`TraceWriter::finish`] the file is called `NAME.partial`; a recorder that is killed leaves a trace
-//! that is read up to its last whole epoch. Memory is what the index takes: some forty bytes a content.
+//! **Invariant:** until [`TraceWriter::finish`] the file is called `NAME.partial`. A killed recorder leaves a trace that can be
+//! read up to its last whole epoch. Memory holds the index: some forty bytes a content.
 
 use super::format::{
     About, EpochRecord, FORMAT, Index, Kind, MAGIC_BYTES, Stored, TraceError, TraceStep, encode, frame_head, frame_sum,
@@ -30,7 +30,7 @@ pub struct TraceWriter {
     content_bytes: u64,
 }
 
-/// What was written.
+/// The result of a recording.
 #[derive(Clone, Debug)]
 pub struct Written {
     /// How many epochs.
@@ -41,7 +41,7 @@ pub struct Written {
     pub content_bytes: u64,
     /// How many bytes the file has.
     pub bytes: u64,
-    /// The hash over all that happened.
+    /// The hash over all events.
     pub corpus: [u8; 32],
 }
 
@@ -49,7 +49,7 @@ impl TraceWriter {
     /// Begins a trace that will be called `path`.
     ///
     /// # Errors
-    /// Where there is a file of that name, or none can be made.
+    /// If there is a file of that name, or none can be made.
     pub fn create(path: &Path, about: About) -> Result<Self, TraceError> {
         if path.exists() {
             return Err(TraceError::Exists { path: path.to_owned() });
@@ -89,10 +89,10 @@ impl TraceWriter {
         self.index.epochs.len() as u64
     }
 
-    /// Writes a content, unless it was written already; returns where its frame begins if it is new.
+    /// Writes a content, unless it was written already; returns the position of its frame if it is new.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn content(&mut self, content: ContentId, stored: &Stored) -> Result<Option<u64>, TraceError> {
         if !self.known.insert(content) {
             return Ok(None);
@@ -105,16 +105,16 @@ impl TraceWriter {
         Ok(Some(at))
     }
 
-    /// Returns where the trace is until it is finished.
+    /// Returns the path of the trace until it is finished.
     #[must_use]
     pub fn partial(&self) -> &Path {
         &self.partial
     }
 
-    /// Writes an epoch. What it names must have been written.
+    /// Writes an epoch. Its contents must have been written.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn epoch(&mut self, epoch: &EpochRecord) -> Result<(), TraceError> {
         let bytes = epoch.to_bytes();
         let mut happened = epoch.clone();
@@ -128,18 +128,18 @@ impl TraceWriter {
         self.frame(Kind::Epoch, &payload)
     }
 
-    /// Gives what was written so far to the system, so that a reader beside this process, or after its end, finds it.
+    /// Flushes the written bytes to the system, so that a reader in another process, or after a crash of this one, finds them.
     ///
     /// # Errors
-    /// Where the disk is full.
+    /// If the disk is full.
     pub fn flush(&mut self) -> Result<(), TraceError> {
         self.write(Write::flush)
     }
 
-    /// Writes the index, makes everything durable and gives the file its name.
+    /// Writes the index, syncs the file and gives it its final name.
     ///
     /// # Errors
-    /// Where the disk is full; the part that was written stays as `NAME.partial`.
+    /// If the disk is full; the part that was written stays as `NAME.partial`.
     pub fn finish(mut self) -> Result<Written, TraceError> {
         let index_at = self.at;
         let index = pack(&encode(&self.index)).map_err(TraceError::io("pack the index of", &self.partial))?;
@@ -147,7 +147,7 @@ impl TraceWriter {
         self.frame(Kind::End, &index_at.to_le_bytes())?;
         let corpus = *self.corpus.finalize().as_bytes();
         self.about.corpus = corpus;
-        // The hash is an array, so the frame is as long as it was and nothing behind it moves.
+        // The hash is an array, so the frame keeps its length and no later byte moves.
         let about = encode(&self.about);
         let bytes = self.at;
         self.write(|file| file.seek(SeekFrom::Start(MAGIC_BYTES)).map(drop))?;

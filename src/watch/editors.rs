@@ -1,11 +1,11 @@
-//! Files that editors leave beside the file that is edited: backups, swap files, locks.
+//! Temporary files that editors create beside the edited file: backups, swap files, locks.
 //!
-//! In: the name of a file. Out: the pattern of such files that it matches, if one does.
+//! In: the name of a file. Out: the pattern of such files that it matches, if any.
 //!
 //! **Invariant:** the name alone decides, and a rule of the settings that takes the file in, so a scan, an event and `explain` agree. Only names that an editor gives are here;
 //! unfinished downloads and the work files of other programs are not.
 //!
-//! In a git tree such a file was committed on purpose, so nothing is left out there.
+//! In a git tree such a file was committed on purpose, so none is left out there.
 
 use dataflows::data::DocumentPath;
 use dataflows::rules::Rules;
@@ -14,13 +14,13 @@ use std::path::Path;
 
 /// Names in full.
 const NAMES: [&str; 2] = ["4913", ".DS_Store"];
-/// How a name begins and how it ends, as the pattern that people know.
+/// The beginning and the end of a name, with the usual pattern.
 const PATTERNS: [(&str, &str, &str); 15] = [
     // Emacs, vim, gedit, nano: a backup.
     ("*~", "", "~"),
     ("*.bak", "", ".bak"),
     ("*.orig", "", ".orig"),
-    // Emacs: what was not saved yet, and who is at it.
+    // Emacs: unsaved text, and the lock that names the user.
     ("#*#", "#", "#"),
     (".#*", ".#", ""),
     // Vim: swap files, the newest first.
@@ -33,7 +33,7 @@ const PATTERNS: [(&str, &str, &str); 15] = [
     ("*___jb_tmp___", "", "___jb_tmp___"),
     ("*___jb_old___", "", "___jb_old___"),
     (".goutputstream-*", ".goutputstream-", ""),
-    // LibreOffice and Microsoft Office: who is at it.
+    // LibreOffice and Microsoft Office: the lock that names the user.
     (".~lock.*#", ".~lock.", "#"),
     ("~$*", "~$", ""),
 ];

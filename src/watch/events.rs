@@ -1,13 +1,13 @@
-//! File events as a hint to look: one kernel watcher, its health, and a wake-up that coalesces.
+//! File events as a hint to look: one kernel watcher, its health, and a coalescing wake-up.
 //!
-//! In: folders to watch. Out: each event once, handed to a closure, and a wake-up for whoever waits.
+//! In: folders to watch. Out: each event once, passed to a closure, and a wake-up for the waiting task.
 //!
-//! **Invariant:** losing events loses time only. Whoever waits also polls; every failure to watch is kept as a sentence
-//! that `status` can show, and is forgotten once watching works again.
+//! **Invariant:** a lost event costs time only, because the waiting task also polls. Every failure to watch is kept as a sentence
+//! for `status`, and is cleared once watching works again.
 //!
-//! Reading a file makes events of its own (`open`), which would wake the reader for ever, so mere access is dropped
-//! here and nothing else is. A watcher thread that died has dropped the closure, and with it its share of the wake-up:
-//! that is how its death is seen, and [`Events::revive`] starts it again.
+//! Reading a file causes events (`open`), which would wake the reader for ever. So mere access events are dropped here, and no
+//! others. A watcher thread that dies drops the closure, and with it its share of the wake-up. That shows its death, and
+//! [`Events::revive`] starts it again.
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -20,24 +20,24 @@ use tokio::sync::Notify;
 /// How well file events reach a source, for `status`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EventState {
-    /// Why events are not (all) to be had and polling alone notices changes, if that is so.
+    /// The reason why events are missing and only polling notices changes, if that is so.
     pub warning: Option<String>,
     /// When the last event came.
     pub last_event: Option<SystemTime>,
     /// How often the watcher's thread died and was started again.
     pub restarts: u32,
-    /// The warning that was logged last and still holds: while it stays the same it is not logged again.
+    /// The last logged warning that still holds. It is not logged again while it stays the same.
     logged: Option<String>,
 }
 
-/// What is told of every event that is more than access; an error counts as "anything may have happened".
+/// Called for every event that is more than access; an error means "anything may have happened".
 type Handler = dyn Fn(Result<&Event, &notify::Error>) + Send + Sync;
 
 /// A kernel watcher with its health.
 pub(super) struct Events {
     watcher: Option<RecommendedWatcher>,
     shared: Arc<Shared>,
-    /// Held by the watcher's closure too; alone here, it says that the watcher's thread is gone.
+    /// The watcher's closure holds the second reference; a count of one means that the watcher's thread is gone.
     alive: Arc<()>,
 }
 
@@ -70,12 +70,12 @@ impl Events {
         self.add(folder, RecursiveMode::NonRecursive)
     }
 
-    /// Watches a folder with all that is inside it, or comes to be.
+    /// Watches a folder with all that it contains now or later.
     pub(super) fn watch_all(&mut self, folder: &Path) -> bool {
         self.add(folder, RecursiveMode::Recursive)
     }
 
-    /// Starts the watcher again if its thread died; returns whether it did, and so whether folders must be added anew.
+    /// Starts the watcher again if its thread died. Returns whether it did, so that the caller adds all folders again.
     pub(super) fn revive(&mut self) -> bool {
         if self.watcher.is_some() && Arc::strong_count(&self.alive) > 1 {
             return false;
@@ -87,7 +87,7 @@ impl Events {
         self.watcher.is_some()
     }
 
-    /// Forgets the warning, before all folders are added again; says so if it has not come back since this was last called.
+    /// Clears the warning before all folders are added again; logs its end if it has not come back since the last call.
     pub(super) fn clear_warning(&self) {
         if self.watcher.is_some() {
             let mut state = self.shared.lock();
@@ -99,7 +99,7 @@ impl Events {
         }
     }
 
-    /// Waits for the next event; events that came while nobody waited count as one.
+    /// Waits for the next event; events between two waits count as one.
     pub(super) async fn event(&self) {
         self.shared.wake.notified().await;
     }
@@ -119,7 +119,7 @@ impl Events {
         };
         // Links lead out of the source, so none is followed.
         let config = Config::default().with_follow_symlinks(false);
-        // The watcher counts on a thread of its own, and panics where it has none.
+        // The watcher assumes that a thread can start, and panics if it cannot.
         let started = crate::resources::can_start(1).map_err(notify::Error::io);
         self.watcher = match started.and_then(|()| RecommendedWatcher::new(closure, config)) {
             Ok(watcher) => Some(watcher),
@@ -163,9 +163,9 @@ impl Shared {
         self.wake.notify_one();
     }
 
-    /// Keeps the first warning: the ones that follow are its echo.
+    /// Keeps the first warning, because later ones usually follow from it.
     fn warn(&self, error: &notify::Error, folder: &Path) {
-        // A folder that is gone is the concern of the look that follows.
+        // The next look handles a missing folder.
         if is_gone(&error.kind) {
             return;
         }
@@ -201,7 +201,7 @@ fn is_gone(kind: &ErrorKind) -> bool {
     }
 }
 
-/// Tells whether an event only says that somebody looked.
+/// Tells whether an event only reports an access.
 fn is_access(kind: EventKind) -> bool {
     matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
 }

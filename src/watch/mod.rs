@@ -1,14 +1,14 @@
-//! Sources: what a git repository or a directory holds, and what changed in it, as values.
+//! Sources: the content of a git repository or a directory, and its changes, as values.
 //!
-//! In: a repository's objects and refs, a directory's files, and the kernel's word that something moved.
-//! Out: commits, the files of a state, the changes between two states, and the bytes of a content.
+//! In: a repository's objects and refs, a directory's files, and kernel events. Out: commits, the files of a state, the changes
+//! between two states, and the bytes of a content.
 //!
-//! **Invariant:** a change is decided by content and kind, never by a time stamp, a rename guess or an event: two
-//! states that hold the same (path, content, kind) give no change, however they came about. Events only say *when* to
-//! look; what is there is read from the source itself, so a lost or doubled event costs time and never truth.
+//! **Invariant:** content and kind decide what is a change, never a time stamp, a rename guess or an event: two states with the
+//! same (path, content, kind) give no change, however they arose. Events only say *when* to look. The state is read from the
+//! source itself, so a lost or doubled event costs time and never correctness.
 //!
-//! Wall time enters here (committer times, settling) and travels on as data. What a content means, whether a rule wants
-//! it, and which epoch it belongs to is left to the modules behind.
+//! Wall time enters here (committer times, settling) and travels on as data. Later modules decide what a content means, whether a
+//! rule wants it, and which epoch it belongs to.
 
 pub mod directory;
 mod editors;
@@ -32,12 +32,12 @@ use events::Events;
 pub use stores::{STORE_MARK, is_store};
 use stores::{Stores, store_above, store_reason};
 
-/// One commit, as far as a tracker needs it.
+/// The data of a commit that a tracker needs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Commit {
     /// Its id.
     pub id: CommitId,
-    /// The first parent that the commit names, also where a shallow clone does not hold it.
+    /// The first parent that the commit names, even if a shallow clone lacks it.
     pub first_parent: Option<CommitId>,
     /// Committer time in seconds since 1970-01-01T00:00:00Z.
     pub time: i64,
@@ -52,14 +52,14 @@ pub struct LeftOut {
     pub editors: usize,
 }
 
-/// Why a content could not be read; a fault of one document, never of the source.
+/// Reason why a content could not be read; a fault of one document, never of the source.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// The source does not hold the content (a partial clone, a pruned object, a file that is gone).
     #[error("content {0} is not in the source; fetch it, or wait for the next change of its file")]
     Missing(ContentId),
-    /// The file was written again since its content was named.
+    /// The file was written again after its content id was computed.
     #[error("the file with content {0} has changed since; its next change is on the way")]
     Changed(ContentId),
     /// The id names a commit, tree or tag.
@@ -68,19 +68,19 @@ pub enum ReadError {
     /// The object database could not answer.
     #[error("cannot read content {content} from the repository")]
     Object {
-        /// What was asked for.
+        /// The requested content.
         content: ContentId,
-        /// What git says.
+        /// Git's error.
         source: git2::Error,
     },
     /// The disk could not answer.
     #[error("cannot read content {content} from {path}")]
     File {
-        /// What was asked for.
+        /// The requested content.
         content: ContentId,
         /// The file that held it.
         path: DocumentPath,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The repository could not be opened again for this thread.
@@ -88,17 +88,17 @@ pub enum ReadError {
     Repository(#[from] git::GitError),
 }
 
-/// Gives the bytes behind a content id, from any thread.
+/// Returns the bytes of a content id, from any thread.
 pub trait Contents: Send + Sync {
     /// Returns the bytes of `content`, or its size where that exceeds `max_bytes`.
     ///
     /// # Errors
     ///
-    /// Where the source does not (or no longer) hold exactly these bytes.
+    /// If the source does not (or no longer) hold exactly these bytes.
     fn read(&self, content: ContentId, max_bytes: u64) -> Result<Content, ReadError>;
 
-    /// Returns a number that changes when what holds `content` was written anew, as far as the source can tell: it says when to
-    /// look again at what could not be read, and nothing else.
+    /// Returns a number that changes when the source of `content` was rewritten, as far as that is known. It only tells when to
+    /// try an unreadable content again.
     fn stamp(&self, content: ContentId) -> u64 {
         let _ = content;
         0

@@ -1,12 +1,12 @@
-//! Stores of tidemill that lie in a tracked folder: known by what is in them, and left out.
+//! Stores of tidemill inside a tracked folder: recognised by their content, and left out.
 //!
-//! In: folders on disk. Out: whether one is a store, and which were met.
+//! In: folders on disk. Out: whether one is a store, and the stores found.
 //!
-//! **Invariant:** a folder is a store if its file `FORMAT` begins as every store's does ([`STORE_MARK`]); neither its name nor
-//! whose store it is matters. A tracker that indexed a store would index what another tracker writes with every epoch, and two
-//! of them would feed each other for ever. What a git commit holds is not looked at: a tree is a tree.
+//! **Invariant:** a folder is a store if its file `FORMAT` begins as every store's does ([`STORE_MARK`]), whatever its name or
+//! owner. A tracker that indexed a store would index the output of another tracker with every epoch, and two trackers would feed
+//! each other for ever. Git commits are not checked: a tree is a tree.
 //!
-//! A file `FORMAT` with that text in some other folder hides that folder as well; `explain` says why.
+//! A file `FORMAT` with that text in another folder hides that folder as well; `explain` says why.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What the file `FORMAT` of every store begins with.
+/// The beginning of every store's file `FORMAT`.
 pub const STORE_MARK: &str = "tidemill store format ";
 
 /// Tells whether a folder is a store, of this or any other format.
@@ -33,7 +33,7 @@ pub fn is_store(folder: &Path) -> bool {
     file.read_exact(&mut start).is_ok() && start == *STORE_MARK.as_bytes()
 }
 
-/// Returns the store that a path is or lies in, below a root that is none itself.
+/// Returns the store that a path is or is in, below a root that is no store.
 pub(super) fn store_above(root: &Path, relative: &Path) -> Option<PathBuf> {
     let mut folder = PathBuf::new();
     relative.components().find_map(|part| {
@@ -42,17 +42,17 @@ pub(super) fn store_above(root: &Path, relative: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Says why what is a store, or lies in one, is left out.
+/// Returns the reason why a store, or a path in one, is left out.
 pub(super) fn store_reason(store: &Path) -> String {
     format!("{} is a store of tidemill by its file FORMAT, and no store is indexed", store.display())
 }
 
-/// The stores below one root that were met by the last looks, as paths relative to it; clones share them.
+/// The stores below one root that the last looks found, as paths relative to it; clones share them.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Stores(Arc<Mutex<BTreeSet<PathBuf>>>);
 
 impl Stores {
-    /// Tells whether a path lies inside a store that was met; the store's own folder does not.
+    /// Tells whether a path is inside a known store; the store's own folder is not.
     pub(super) fn hold(&self, path: &Path) -> bool {
         let stores = self.lock();
         !stores.is_empty() && path.ancestors().skip(1).any(|folder| stores.contains(folder))
@@ -68,7 +68,7 @@ impl Stores {
         self.lock().retain(|store| !store.starts_with(path));
     }
 
-    /// Starts a run of looks, which finds out about each folder once.
+    /// Starts a run of looks, which checks each folder once.
     pub(super) fn look<'a>(&'a self, root: &'a Path) -> StoreLook<'a> {
         StoreLook { stores: self, root, last: None }
     }
@@ -83,7 +83,7 @@ impl Stores {
 pub(super) struct StoreLook<'a> {
     stores: &'a Stores,
     root: &'a Path,
-    /// The folder that was asked for last, and the store that it is or lies in.
+    /// The last folder, and the store that it is or is in.
     last: Option<(PathBuf, Option<PathBuf>)>,
 }
 
@@ -97,7 +97,7 @@ impl StoreLook<'_> {
             if last == folder {
                 return store.clone();
             }
-            // What stands above was looked at for the last folder.
+            // The last call has checked the folders above.
             if store.is_none() && folder.parent() == Some(last.as_path()) {
                 let store = is_store(&self.root.join(folder)).then(|| folder.to_owned());
                 return self.note(folder, store);

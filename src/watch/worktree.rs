@@ -1,11 +1,12 @@
-//! The uncommitted state of a work tree: HEAD's files with what was changed, added and deleted since laid over them.
+//! The uncommitted state of a work tree: HEAD's files with the changes, additions and deletions since.
 //!
-//! In: a repository with a work tree, and file events. Out: batches of changes against the state that was known.
+//! In: a repository with a work tree, and file events. Out: batches of changes against the known state.
 //!
 //! **Invariant:** after every look the known state is what `git add -A` would commit: tracked files as they are on disk,
-//! files that are not tracked unless git ignores them or an editor left them, and nothing of nested repositories. Entries of the index
-//! whose bits say that the disk does not count (`assume-unchanged`, `skip-worktree`), and files outside the patterns of a sparse
-//! checkout, are as in the index. What git takes for unchanged keeps the id of its blob. What cannot be read stays as it was known.
+//! untracked files unless git ignores them or they are temporary files of an editor, and nothing of nested repositories. Index
+//! entries whose bits say that the disk does not count (`assume-unchanged`, `skip-worktree`), and files outside the patterns of a
+//! sparse checkout, are as in the index. A file that git considers unchanged keeps its blob's id. An unreadable file keeps its
+//! known state.
 //!
 //! ```text
 //! event in a folder that is not ignored ─► settle ─┐    the index (gix-index) ─► look at each path ─┐
@@ -13,11 +14,10 @@
 //! start, interval, lost watch ─────────────────────┘    what is not tracked (libgit2) ─► hash it ───┘
 //! ```
 //!
-//! Events only say when to look. The index knows by size and times what was never touched. A folder is watched before it is
-//! looked at. The index is read and never written. Stores of tidemill are left out, and what git tracks inside one is as in
-//! the index.
+//! Events only say when to look. By size and times the index knows which files are untouched. A folder is watched before it is
+//! read. The index is read and never written. Stores of tidemill are left out, and tracked files inside one are as in the index.
 //!
-//! What cannot be read stays as it was last known, or as the index has it, and so does what may be gone with a disk
+//! An unreadable path keeps its last known state, or that of the index, and so does a path that may be gone with a disk
 //! ([`directory`](super::directory) says when).
 
 mod conversion;
@@ -46,7 +46,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use untracked::{below, give_way, set_index, untracked};
 
-/// Why a work tree did not answer.
+/// Reason why a look at a work tree failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorktreeError {
@@ -61,12 +61,12 @@ pub enum WorktreeError {
     Index {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         why: String,
     },
 }
 
-/// What one look gave.
+/// The result of one look.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WorktreeBatch {
     /// The changes against the state before, in the order of their paths.
@@ -77,11 +77,11 @@ pub struct WorktreeBatch {
     pub is_clean: bool,
     /// Files and folders that cannot be read at present, and why.
     pub unreadable: Vec<(DocumentPath, String)>,
-    /// A loss that was held back, and is taken over with these changes.
+    /// A loss that was held back, and is accepted with these changes.
     pub taken_over: Option<String>,
 }
 
-/// What the view of a work tree is called.
+/// The name of a work tree's view.
 pub const WORKTREE_VIEW: &str = "worktree";
 
 type Files = BTreeMap<DocumentPath, FileState>;
@@ -90,7 +90,7 @@ type Files = BTreeMap<DocumentPath, FileState>;
 pub struct WorktreeWatcher {
     source: GitSource,
     root: PathBuf,
-    /// The tracker's own store, where it lies inside.
+    /// The tracker's own store, if it is inside.
     store: Option<PathBuf>,
     readings: Arc<Readings>,
     events: Events,
@@ -98,7 +98,7 @@ pub struct WorktreeWatcher {
     pace: Pace,
     next_scan: Instant,
     files: Files,
-    /// HEAD's files, as long as HEAD stays.
+    /// HEAD's files, while HEAD stays.
     base: Option<(CommitId, Files)>,
     index: Index,
     /// Stores that lie in the work tree.
@@ -107,7 +107,7 @@ pub struct WorktreeWatcher {
     rules: Option<Arc<Rules>>,
     /// How many files that an editor left the last look met.
     editors: usize,
-    /// Folders that cannot be listed, or whose ignore file cannot be read, and why; they are tried again at every look.
+    /// Folders that cannot be listed, or whose ignore file cannot be read, with the reason; every look tries them again.
     unlisted: BTreeMap<DocumentPath, String>,
     looks: Looks,
     accepts: bool,
@@ -120,7 +120,7 @@ impl WorktreeWatcher {
     ///
     /// # Errors
     ///
-    /// Where the repository is bare.
+    /// If the repository is bare.
     pub fn start(
         source: &GitSource,
         store: &Path,
@@ -192,7 +192,7 @@ impl WorktreeWatcher {
         self.next_scan
     }
 
-    /// Returns what reads the contents of files that differ from their blobs.
+    /// Returns a reader for the contents of files that differ from their blobs.
     #[must_use]
     pub fn contents(&self) -> DirectoryContents {
         let source = self.source.clone();
@@ -222,8 +222,7 @@ impl WorktreeWatcher {
     ///
     /// # Errors
     ///
-    /// Where the repository or the disk does not answer. Nothing is forgotten then: the next look is due after
-    /// [`Pace::poll`].
+    /// If the repository or the disk does not answer. Nothing is lost then: the next look is due after [`Pace::poll`].
     pub fn collect(&mut self) -> Result<WorktreeBatch, WorktreeError> {
         let touched = self.touches.take();
         let result = self.look(touched.paths());
@@ -252,17 +251,17 @@ impl WorktreeWatcher {
         self.events.state()
     }
 
-    /// Looks, after the folders that came to be are watched: the touched ones, or all where paths are not known.
+    /// Looks at the touched paths, or at all if they are unknown, after new folders are watched.
     fn look(&mut self, touched: Option<BTreeSet<DocumentPath>>) -> Result<WorktreeBatch, WorktreeError> {
         let source = self.source.clone();
-        // A repository that is going away has no HEAD, and all files would be new ones.
+        // A repository that is being deleted has no HEAD, and all files would be new ones.
         source.check()?;
-        // A handle of its own: it gets the index as it was read here, and its settings are those of now.
+        // A separate handle: it gets the index as read here, and the current settings.
         let repository = source.open_again()?;
         self.index.refresh(&source, &repository)?;
         set_index(&repository, &self.index)?;
         let device = self.device()?;
-        // A changed ignore file may open a folder that nobody watches.
+        // A changed ignore file may include a folder without a watch.
         let is_ignore_file = |path: &DocumentPath| path.file_name() == b".gitignore";
         let touched = touched.filter(|paths| self.next_scan > Instant::now() && !paths.iter().any(is_ignore_file));
         for folder in std::mem::take(&mut self.unlisted).into_keys() {
@@ -323,7 +322,7 @@ impl WorktreeWatcher {
         listed.map(|metadata| metadata.dev()).map_err(failed)
     }
 
-    /// Tells whether the system refuses to say what stands at a path.
+    /// Tells whether the system denies access to a path.
     fn is_unseen(&self, path: &DocumentPath) -> bool {
         match std::fs::symlink_metadata(self.root.join(relative(path))) {
             Ok(_) => false,
@@ -426,7 +425,7 @@ impl WorktreeWatcher {
                 unreadable.push((folder, "it cannot be listed".to_owned()));
             }
         }
-        // What git does not list may stand in a folder that it could not list.
+        // A file that git does not list may be in a folder that it could not list.
         let missing = self.files.iter().filter(|(path, _)| !files.contains_key(*path));
         let kept: Vec<_> = missing.filter(|(path, _)| is_unlisted(path) || self.is_unseen(path)).collect();
         let kept: Files = kept.into_iter().map(|(path, state)| (path.clone(), *state)).collect();
@@ -434,7 +433,7 @@ impl WorktreeWatcher {
         Ok((files, editors))
     }
 
-    /// Watches a folder and those below it that git does not ignore; a path that is no folder costs a look.
+    /// Watches a folder and those below it that git does not ignore; a path that is no folder costs one check.
     fn watch(&mut self, repository: &Repository, folder: &Path) {
         let mut open = vec![folder.to_owned()];
         while let Some(folder) = open.pop() {
@@ -444,7 +443,7 @@ impl WorktreeWatcher {
             let is_foreign = is_git(&folder)
                 || self.store.as_ref().is_some_and(|store| folder.starts_with(store))
                 || self.stores.look(&self.root).at(&folder).is_some();
-            // A nested repository is none of this one's.
+            // A nested repository is not part of this one.
             let is_nested = !is_root && absolute.join(".git").exists();
             if !is_folder || is_foreign || is_nested {
                 continue;

@@ -1,4 +1,4 @@
-//! What a tracker and its workers say to each other.
+//! The messages between a tracker and its workers.
 //!
 //! In: jobs and outcomes. Out: frames on a pipe, and back.
 //!
@@ -8,8 +8,8 @@
 //! worker → tracker   greeting once, then an outcome for each job
 //! ```
 //!
-//! **Invariant:** a frame has at most [`LARGEST_FRAME`] bytes, so whatever a worker says costs the tracker no more. Both ends
-//! are of one build: the greeting says which.
+//! **Invariant:** a frame has at most [`LARGEST_FRAME`] bytes, which bounds the cost of any worker's message. Both ends are of
+//! one build; the greeting names it.
 
 use crate::store::{decode, encode};
 use dataflows::code::Outline;
@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::time::Duration;
 
-/// The largest frame; marks take 32 MiB in memory at the most, and less here.
+/// The largest frame; marks take at most 32 MiB in memory, and less here.
 const LARGEST_FRAME: usize = 48 << 20;
 
-/// What a worker of this build says first; the number is of the messages.
+/// The greeting of a worker of this build; the number is the message version.
 pub(super) const PROTOCOL: &str = concat!("tidemill ", env!("CARGO_PKG_VERSION"), " worker 1");
 
-/// What a worker says once it is ready.
+/// The greeting of a ready worker.
 #[derive(Serialize, Deserialize, Debug)]
 pub(super) struct Greeting {
     pub(super) protocol: String,
@@ -32,7 +32,7 @@ pub(super) struct Greeting {
     pub(super) processor: Duration,
 }
 
-/// What a worker is to do with the text behind the frame.
+/// A job for the text after the frame.
 #[derive(Serialize, Deserialize, Debug)]
 pub(super) struct Job {
     pub(super) kind: JobKind,
@@ -47,7 +47,7 @@ pub(super) enum JobKind {
     Outline { language: String },
 }
 
-/// What a job came to.
+/// The result of a job.
 #[derive(Serialize, Deserialize, Debug)]
 pub(super) struct Outcome {
     pub(super) result: JobResult,
@@ -55,7 +55,7 @@ pub(super) struct Outcome {
     pub(super) processor: Duration,
 }
 
-/// What a job came to, by its kind.
+/// The result of a job, by its kind.
 #[derive(Serialize, Deserialize, Debug)]
 pub(super) enum JobResult {
     Outline(Outline),

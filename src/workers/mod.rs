@@ -1,6 +1,6 @@
-//! Worker processes: code that a hostile document may crash runs beside the tracker and not in it.
+//! Worker processes: code that a hostile document may crash runs outside the tracker.
 //!
-//! In: jobs (today: a text to parse). Out: what they came to, or why they did not end.
+//! In: jobs (today: a text to parse). Out: their results, or why they did not end.
 //!
 //! ```text
 //!  tracker                                     worker: the same program, `tidemill --worker`
@@ -9,11 +9,11 @@
 //!       ◄──────────── outcome ◄─── pipe ◄──    main thread: ends the process when the tracker is gone
 //! ```
 //!
-//! **Invariant:** a worker holds nothing that lasts: no store, no file, no lock. Whatever becomes of it costs the document in
-//! hand and nothing else. A crash is a property of the document once it happened twice, the second time in a process that had
-//! done nothing before; a limit of clock or memory is owed to the moment.
+//! **Invariant:** a worker holds nothing persistent: no store, no file, no lock. Its failure costs only the current document. A
+//! crash is a property of the document if it happens twice, the second time in a fresh process. A limit of time or memory is a
+//! transient failure.
 //!
-//! A message names the kind of its job, so that other parsers in C find their place here.
+//! A message names the kind of its job, so that parsers of other formats can be added.
 
 mod message;
 mod pool;
@@ -33,7 +33,7 @@ const ARGUMENT: &str = "--worker";
 /// Where texts are parsed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Parsing {
-    /// In this process, which a text that crashes a parser takes with it: for tests, and for programs that trust their texts.
+    /// In this process, which a crashing text ends too: for tests, and for programs that trust their texts.
     #[default]
     InProcess,
     /// In worker processes of this program, which must be tidemill itself.
@@ -41,8 +41,7 @@ pub enum Parsing {
 }
 
 impl Parsing {
-    /// Returns the way that the program itself parses: in workers of the file that this process runs, also where another one
-    /// was put in its place since.
+    /// Returns the program's default: workers of the file that this process runs, even if another file has replaced it.
     #[must_use]
     pub fn of_this_program() -> Self {
         let own = Path::new("/proc/self/exe");
@@ -50,10 +49,10 @@ impl Parsing {
         Self::Workers(program.unwrap_or_else(|_| PathBuf::from("tidemill")))
     }
 
-    /// Returns what parses.
+    /// Returns the parser.
     ///
     /// # Errors
-    /// Where no worker can be started.
+    /// If no worker can be started.
     pub fn outliner(&self) -> Result<Arc<dyn Outliner>, WorkerError> {
         Ok(match self {
             Self::InProcess => Arc::new(InProcess),
@@ -62,7 +61,7 @@ impl Parsing {
     }
 }
 
-/// Why there is no worker.
+/// Reason why there is no worker.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkerError {
@@ -74,12 +73,12 @@ pub enum WorkerError {
         /// The reason.
         source: std::io::Error,
     },
-    /// The process ended, or said something else than a worker of this build says.
+    /// The process ended, or its greeting is not that of this build.
     #[error("cannot use `{}` as a worker process: {reason}; start the tracker again", program.display())]
     Greeting {
         /// The program.
         program: PathBuf,
-        /// What became of it.
+        /// The failure.
         reason: String,
     },
 }

@@ -1,9 +1,9 @@
-//! The pool: as many workers as are asked at once, kept for the next job.
+//! The pool: as many workers as there are concurrent jobs, kept for later ones.
 //!
 //! In: texts, from any thread. Out: outlines.
 //!
-//! **Invariant:** there are never more workers than threads that asked at the same time, and none is used by two. A text that
-//! crashed a worker is tried once more in a new one: only a crash there belongs to the text.
+//! **Invariant:** there are never more workers than threads that asked at the same time, and no two threads use one. A text that
+//! crashed a worker is tried once more in a new one: only a crash there is blamed on the text.
 
 use super::WorkerError;
 use super::message::{JobKind, JobResult};
@@ -22,10 +22,10 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts the first worker; others are started when they are needed.
+    /// Starts the first worker; more are started on demand.
     ///
     /// # Errors
-    /// Where that cannot be done, or `program` is another build.
+    /// If that cannot be done, or `program` is another build.
     pub fn start(program: &Path) -> Result<Self, WorkerError> {
         let first = Worker::start(program, &|| false)?;
         Ok(Self { program: program.to_owned(), idle: Mutex::new(vec![first]), is_halted: AtomicBool::new(false) })
@@ -62,7 +62,7 @@ impl Outliner for Workers {
         let mut done = self.run(language, text, idle);
         let is_worth_another = match &done {
             Err(Ended::Crashed) => true,
-            // It may have been ended while it had nothing to do.
+            // Another cause may have ended it while it was idle.
             Err(Ended::Gone(_)) => was_used,
             Ok(_) | Err(Ended::Limit(_) | Ended::Halted) => false,
         };

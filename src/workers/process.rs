@@ -1,10 +1,10 @@
 //! One worker process, as the tracker sees it.
 //!
-//! In: a job. Out: what it came to, or what became of the process.
+//! In: a job. Out: its result, or how the process ended.
 //!
-//! **Invariant:** no call waits for longer than the limits say: reads and writes never block, and between them the process is
-//! watched. A worker that broke a limit, or does not understand, is killed; dropping one kills it and takes its status, so none
-//! is left behind.
+//! **Invariant:** no call waits longer than the limits allow: reads and writes never block, and the process is watched between
+//! them. A worker that exceeds a limit, or does not understand, is killed. Dropping a worker kills it and reaps its status, so
+//! none is left behind.
 
 use super::message::{Greeting, Job, JobKind, JobResult, Outcome, PROTOCOL, read, write};
 use super::{ARGUMENT, WorkerError};
@@ -19,19 +19,19 @@ use std::time::{Duration, Instant};
 
 /// Processor time that one document may take.
 const PROCESSOR: Duration = Duration::from_secs(2);
-/// How long one may take, whatever of that time the worker had a processor.
+/// Wall time that one document may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a worker that is at work is looked at.
+/// Interval between checks of a busy worker.
 const LOOK: Duration = Duration::from_millis(50);
-/// How much of what a worker said last is read.
+/// Bytes of a dead worker's last output that are read.
 const LAST_WORDS: u64 = 4_096;
 
-/// What became of a process that came to no outcome.
+/// How a process without a result ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Ended {
     /// It crashed.
     Crashed,
-    /// It broke a limit: of time, memory or output.
+    /// It exceeded a limit: of time, memory or output.
     Limit(String),
     /// Something outside of the job ended it.
     Gone(String),
@@ -45,7 +45,7 @@ pub(super) struct Worker {
     jobs: ChildStdin,
     outcomes: ChildStdout,
     last_words: ChildStderr,
-    /// Processor time that it had used when it was last heard of.
+    /// Its processor time at its last message.
     processor: Duration,
 }
 
@@ -54,10 +54,10 @@ impl Worker {
     pub(super) fn start(program: &Path, is_halted: &dyn Fn() -> bool) -> Result<Self, WorkerError> {
         let failed = |source| WorkerError::Start { program: program.to_owned(), source };
         let mut command = Command::new(program);
-        // A group of its own: an interrupt from the terminal is for the tracker, which ends its workers.
+        // A process group of its own: a terminal interrupt is for the tracker, which ends its workers.
         command.arg0("tidemill").arg(ARGUMENT).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Libraries that start threads when they are loaded need none here.
+        // Libraries must not start threads here when they are loaded.
         command.env("OPENBLAS_NUM_THREADS", "1").env("OMP_NUM_THREADS", "1");
         command.env("_RJEM_MALLOC_CONF", "background_thread:false");
         let mut child = command.spawn().map_err(failed)?;
@@ -85,7 +85,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Gives the process a job and returns what it came to; after an error the process is gone.
+    /// Gives the process a job and returns the result; after an error the process is gone.
     pub(super) fn run(&mut self, kind: JobKind, text: &str, is_halted: &dyn Fn() -> bool) -> Result<JobResult, Ended> {
         let mut watch = Watch::new(&self.child, self.processor, is_halted);
         let exchange = (|| {
@@ -100,7 +100,7 @@ impl Worker {
         Ok(result)
     }
 
-    /// Ends the process, if it has not ended, and says what became of it.
+    /// Ends the process, if it has not ended, and returns how it ended.
     fn ended(&mut self, broken: Option<Ended>, error: &io::Error) -> Ended {
         if let Some(ended) = broken {
             return ended;
@@ -122,21 +122,21 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Fails only where it has ended, and then its status is taken all the same.
+        // This fails only if it has ended, and the status is reaped in any case.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Says what a status stands for, with what the process wrote before its end.
+/// Interprets an exit status, with the last output of the process.
 fn verdict(status: ExitStatus, last_words: &str) -> Ended {
-    /// Signals by their numbers on Linux: what a crash ends with, and the limit of processor time.
+    /// Signals by their numbers on Linux: those of a crash, and that of the processor time limit.
     const CRASHES: [i32; 6] = [4, 5, 6, 7, 8, 11];
     const PROCESSOR_TIME: i32 = 24;
     let last = last_words.lines().next_back().unwrap_or_default().trim();
     match status.signal() {
         Some(PROCESSOR_TIME) => Ended::Limit(format!("it took more than {} s of processor time", PROCESSOR.as_secs())),
-        // What a parser in C and the allocator say when they get no memory, before they abort.
+        // The message of a C parser or the allocator when memory is exhausted, before it aborts.
         Some(_) if last_words.contains("failed to allocate") || last_words.contains("memory allocation of") => {
             Ended::Limit("it took more than 200 MB of memory".to_owned())
         }
@@ -147,7 +147,7 @@ fn verdict(status: ExitStatus, last_words: &str) -> Ended {
     }
 }
 
-/// What a worker at work is held against.
+/// The limits of a busy worker.
 struct Watch<'a> {
     id: u32,
     begun: Instant,
@@ -161,7 +161,7 @@ impl<'a> Watch<'a> {
         Self { id: child.id(), begun: Instant::now(), before, is_halted, broken: None }
     }
 
-    /// Waits until a pipe is ready, or the worker broke a limit.
+    /// Waits until a pipe is ready, or the worker exceeded a limit.
     fn wait(&mut self, pipe: &impl AsFd, flags: PollFlags) -> io::Result<()> {
         let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
         loop {
@@ -200,7 +200,7 @@ fn processor_of(id: u32) -> Option<Duration> {
     Some(Duration::from_millis(ticks * 1_000 / rustix::param::clock_ticks_per_second().max(1)))
 }
 
-/// A pipe that never blocks, read and written as if it did, under a watch.
+/// A pipe that never blocks, with a blocking interface, under a watch.
 struct Watched<'w, 'a, P> {
     pipe: &'w mut P,
     watch: &'w mut Watch<'a>,

@@ -2,9 +2,9 @@
 //!
 //! In: frames. Out: frames. Nothing else is read or written.
 //!
-//! **Invariant:** the parsing thread has a stack of fixed size, and each job limits of its own on processor time and memory,
-//! counted from what the process has used before it: so what a document does here does not depend on those before it. The
-//! main thread waits for the tracker's end of the pipe to close, and ends the process at once, whatever the other does.
+//! **Invariant:** the parsing thread has a stack of fixed size, and each job has its own limits of processor time and memory,
+//! relative to earlier usage. So a document's result does not depend on earlier documents. The main thread waits for the
+//! tracker's end of the pipe to close, and then ends the process at once, whatever the parsing thread does.
 
 use super::ARGUMENT;
 use super::message::{Greeting, Job, JobKind, JobResult, Outcome, PROTOCOL, read, write};
@@ -17,14 +17,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Memory that one document may take, in bytes, where it has no more than [`USUAL_TEXT`].
+/// Memory limit of one document of at most [`USUAL_TEXT`], in bytes.
 const MEMORY: u64 = 200 << 20;
-/// Bytes of the largest text that a rule lets in unless it says so.
+/// Largest text in bytes that the default rules allow.
 const USUAL_TEXT: usize = 1 << 20;
-/// Memory that a larger one may take, beside four times its size: budgets of the parser grow no more, and neither does its tree.
+/// Memory limit of a larger text, beside four times its size: the parser's budgets stop growing there, and so does its tree.
 const MEMORY_OF_LARGE: u64 = 600 << 20;
 
-/// Processor time after which the system ends the process, in whole seconds: behind the tracker's own limit.
+/// Processor time after which the system ends the process, in whole seconds: more than the tracker's own limit.
 const PROCESSOR_SECONDS: u64 = 3;
 
 /// Returns whether this process was started as a worker.
@@ -36,7 +36,7 @@ pub fn is_worker() -> bool {
 /// Works until the tracker is gone.
 #[must_use]
 pub fn serve() -> ExitCode {
-    // A panic is an outcome, and standard error is for what ends the process.
+    // A panic is an outcome, and standard error is reserved for the cause of the process's end.
     std::panic::set_hook(Box::new(|_| {}));
     let _ = std::fs::write("/proc/self/comm", "tidemill-worker");
     let core = Rlimit { current: Some(0), maximum: Some(0) };
@@ -47,7 +47,7 @@ pub fn serve() -> ExitCode {
         eprintln!("{error}");
         return ExitCode::FAILURE;
     }
-    // Nothing is asked for: what is told without being asked for is that the other end is closed.
+    // No event is requested: the poll reports only that the other end is closed.
     let stdin = io::stdin();
     loop {
         let mut pipe = [PollFd::new(&stdin, PollFlags::empty())];
@@ -102,7 +102,7 @@ fn processor() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
-/// Sets what the next job may take, on top of what was taken before it.
+/// Sets the limits of the next job, on top of the usage so far.
 fn limit(bytes: usize) -> io::Result<()> {
     let set = |resource: Resource, current: u64| {
         let maximum = getrlimit(resource).maximum;
@@ -115,7 +115,7 @@ fn limit(bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the bytes of memory that are this process's own.
+/// Returns the bytes of this process's own memory.
 fn data_bytes() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").ok();
     let pages = pages.and_then(|pages| pages.split(' ').nth(5)?.parse::<u64>().ok());

@@ -1,5 +1,5 @@
-//! *What a question gives back*: as many hits as were asked for, each text once where that is asked for, scores that never rise,
-//! and a word on what was not found.
+//! *The result of a question*: the requested number of hits, each text once on request, scores that never rise, and a message
+//! about unknown words.
 
 use crate::support::{self, Program, Repository, Store, Tree, git};
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ fn text(number: usize) -> String {
     (0..4 + number % 9).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// 1,500 files: 1,200 with one of 300 texts, others with several sections, so that a document has several entries.
+/// 1,500 files: 1,200 with one of 300 texts, the rest with several sections, so that a document has several entries.
 fn many() -> Tree {
     let mut files = Tree::new();
     for number in 0..1_200 {
@@ -52,7 +52,7 @@ fn question() -> impl Strategy<Value = (String, Mode)> {
     (words.prop_map(|words| words.join(" ")), prop::sample::select(&MODES[..]))
 }
 
-/// What is compared of a hit.
+/// The compared part of a hit.
 fn place(hit: &Hit) -> (usize, u32, String, String, Option<usize>, Option<usize>) {
     let ranks = [ListName::BM25, ListName::VECTOR].map(|list| hit.ranks.of(&list).map(|ranked| ranked.rank));
     (hit.rank, hit.score.to_bits(), hit.path.to_string(), hit.text.clone(), ranks[0], ranks[1])
@@ -93,7 +93,7 @@ fn folded_texts_count_once_and_a_document_gives_so_many() {
         let filter = (!filter.is_empty()).then(|| tidemill::search::Filter::parse(filter).unwrap());
         let request = Request { mode, k: 10_000, per_document: usize::MAX, filter, ..Request::new(&query) };
         let ranked = ask(&searcher, &request);
-        // Plainly: a hit is what has a new text, while its document has given fewer than so many.
+        // The simple specification: a hit has a new text, and its document has fewer hits than the limit.
         let mut expected: Vec<&Hit> = Vec::new();
         for hit in &ranked {
             let is_double = expected.iter().any(|before| before.text == hit.text);
@@ -176,7 +176,7 @@ fn what_was_not_asked_for_or_stands_nowhere_is_said() {
         );
         assert_eq!(program.run(&["search", "xqzzv flurbl", "--mode", mode, "--json"]).err, "", "JSON says it itself");
     }
-    // What vectors find all the same is marked, and only that.
+    // Unrelated hits of the vector index are marked, and only those.
     for mode in ["hybrid", "vector"] {
         let marks = |query: &str| -> Vec<(String, bool)> {
             let hits = answer(&[query, "--mode", mode])["hits"].as_array().unwrap().clone();

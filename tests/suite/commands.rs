@@ -1,6 +1,6 @@
-//! The command line as scripts see it: the fields of JSON, flags and exit statuses.
+//! The command line as scripts use it: JSON fields, flags and exit statuses.
 //!
-//! Whole binaries run against real repositories; what they say is compared with what the git program says.
+//! Whole binaries run against real repositories; their output is compared with that of the git program.
 
 use crate::support::{Program, Repository, Tree, tree};
 use serde_json::Value;
@@ -11,7 +11,7 @@ const LIBRARY: &str =
     "/// Spawns an entity.\npub fn spawn_entity(world: &mut World) -> Entity {\n    world.spawn()\n}\n";
 const GUIDE: &str = "# Guide\n\nHow an entity is spawned.\n";
 
-/// Three commits: two files, one changed, one more and one gone.
+/// Three commits: two files; one changed; one added and one removed.
 pub(crate) fn three_commits() -> (Repository, [CommitId; 3]) {
     let repository = Repository::new();
     let first = repository.commit(&tree([("src/lib.rs", LIBRARY), ("docs/guide.md", GUIDE)]));

@@ -1,9 +1,10 @@
-//! *A crash loses nothing, at whichever write it comes*: the program is ended in front of a write, sync, rename or removal, or told that
-//! the disk is full, for each of them in turn; what was published answers as it did, and the next start ends where an undisturbed
-//! one does.
+//! *A crash at any write loses nothing.* The program is ended before a write, sync, rename or removal, or told that the disk is
+//! full, for each of these crash points in turn. Published versions answer as before, and the next start ends where an
+//! undisturbed one does.
 //!
-//! Where `strace` is missing or may not trace, the tests fail in the gate, which installs it, and say elsewhere that they are skipped. No
-//! full disk stops the `write` by which threads wake each other, so of these only those to the version log are told of one.
+//! If `strace` is missing or may not trace, the tests fail in CI, which installs it, and elsewhere say that they are skipped. A
+//! full disk never stops the `write` by which threads wake each other, so of all writes only those to the version log get that
+//! error.
 
 use crate::support::{Fault, Need, Picture, Repository, Store, git, has, stride, tree};
 use dataflows::embed::Embedder;
@@ -26,7 +27,7 @@ fn copy(from: &Path, to: &Path) {
     assert!(status.success());
 }
 
-/// A repository with a line of commits, a store that has the first few, and what each commit must answer.
+/// A repository with a line of commits, a store that has the first few, and the required answers of each commit.
 struct World {
     repository: Repository,
     line: Vec<CommitId>,
@@ -53,7 +54,7 @@ impl World {
         Self { repository, line, pictures }
     }
 
-    /// Fails unless each commit that has a snapshot answers as it must; returns how many have one.
+    /// Fails unless each commit with a snapshot answers as required; returns how many have one.
     fn look(&self, layout: &Layout, context: &str) -> usize {
         let searcher = Searcher::open(layout).unwrap_or_else(|error| panic!("{context}: {error}"));
         let mut seen = 0;
@@ -75,7 +76,7 @@ impl World {
     }
 }
 
-/// Disturbs every so-manieth write of a command on a copy of `store`; returns how many runs did not end well.
+/// Disturbs every n-th write of a command on a copy of `store`; returns how many runs did not end well.
 fn disturb(world: &World, store: &Path, fault: Fault, arguments: &[&str], settled: &dyn Fn(&Layout, &str)) -> usize {
     let copied = || {
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! Directories as sources: what is on disk is what is found, and a state is named by its git tree hash.
+//! Directories as sources: the tracked content is that of the disk, and a state is named by its git tree hash.
 //!
-//! Whole binaries follow a real folder; the expected hash comes from the git program.
+//! Whole binaries track a real folder; the expected hash comes from the git program.
 
 use crate::support::{Folder, Program, Repository, tree};
 use serde_json::Value;
@@ -93,7 +93,7 @@ fn what_changed_while_the_tracker_was_off_is_seen_at_the_next_start() {
         folder.write(&format!("{name}.txt"), &format!("this file {name}\n"));
     }
     folder.track();
-    // The same size, so that only the content tells.
+    // The same size, so that only the content differs.
     folder.write("changes.txt", "this file CHANGED\n".replace("CHANGED", "altered").as_str());
     fs::remove_file(folder.path.join("goes.txt")).unwrap();
     fs::rename(folder.path.join("moves.txt"), folder.path.join("moved.txt")).unwrap();

@@ -1,7 +1,7 @@
-//! A directory that lives: whatever people and programs do to its files, what answers is what the disk holds.
+//! A live directory: after any change by people and programs, the answers are those of the disk.
 //!
-//! Random steps change a real folder under a tracker that is killed now and then; the expectation is read from the disk by
-//! git's plumbing. The tracker's own full look is an hour away, so events alone must bring what changes while it runs.
+//! Random steps change a real folder under a tracker that is occasionally killed; git's plumbing reads the expectation from the
+//! disk. The tracker's own full scan is an hour away, so events alone must bring the changes while it runs.
 
 use crate::support::{Folder, Live, cases};
 use proptest::prelude::*;
@@ -13,24 +13,24 @@ use std::time::{Duration, Instant};
 /// How long the tracker may take to agree with the disk: far longer than it takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the files talk about.
+/// The vocabulary of the files.
 const WORDS: [&str; 6] = ["current", "estuary", "gearwheel", "lighthouse", "millstone", "sluice"];
 
 const FOLDERS: [&str; 5] = ["", "engine", "engine/render", "docs", "docs/deep/er"];
 const NAMES: [&str; 6] = ["mesh.rs", "Mesh.rs", "guide.md", "notes.txt", "指南.md", "odd name.log"];
 
-/// One thing that somebody does to the folder. Numbers are taken modulo what there is.
+/// One operation on the folder. Numbers are taken modulo the number of candidates.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// Writes a file, with the folders above it.
     Write(usize, usize),
-    /// Writes other bytes of the same number over a file.
+    /// Overwrites a file with as many other bytes.
     SameSize(usize, usize),
     /// Saves as most editors do: a new file beside the old one, moved over it.
     SaveByRename(usize, usize),
     /// Saves as some editors do: the old file set aside, a new one written, the old one deleted.
     SaveWithBackup(usize, usize),
-    /// Lets two files change places.
+    /// Swaps two files.
     Swap(usize, usize),
     /// Moves a file, also over another one.
     Rename(usize, usize),
@@ -39,12 +39,12 @@ enum Step {
     Delete(usize),
     /// Moves a folder aside and, under a third name, back into another place: two renames at once.
     MoveFolderTwice(usize, usize),
-    /// Moves a folder out of the directory, and whatever was moved out before back in.
+    /// Moves a folder out of the directory, and an earlier one back in.
     MoveOutAndIn(usize),
     DeleteFolder(usize),
     /// Deletes a folder and makes it again at once with one file.
     RemakeFolder(usize, usize),
-    /// Puts a file where a folder was, or a folder with a file where a file was.
+    /// Replaces a folder by a file, or a file by a folder with a file.
     ChangeKind(usize, usize),
     /// Makes folders and writes into the innermost at once.
     Deep(usize, usize),
@@ -52,9 +52,9 @@ enum Step {
     Burst(usize),
     /// Makes a link that leads back to the directory.
     LinkLoop(usize),
-    /// Writes or deletes the rules of what is ignored.
+    /// Writes or deletes ignore rules.
     Ignore(usize),
-    /// Ends the tracker as `kill -9` does; the next look starts another one.
+    /// Ends the tracker as `kill -9` does; the next look starts a new one.
     Kill,
     /// Waits until the tracker agrees with the disk.
     Look,
@@ -87,7 +87,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 24..48)
 }
 
-/// The folder, the tracker if one runs, and how often a file was written.
+/// The folder, the running tracker if any, and the number of writes.
 struct World {
     folder: Folder,
     tracker: Option<Live>,
@@ -105,7 +105,7 @@ impl World {
         &self.folder.path
     }
 
-    /// Returns a place where a file may stand.
+    /// Returns a possible path of a file.
     fn place(&self, number: usize) -> PathBuf {
         self.root().join(FOLDERS[number % FOLDERS.len()]).join(NAMES[number / FOLDERS.len() % NAMES.len()])
     }
@@ -129,7 +129,7 @@ impl World {
         format!("The {} turns for the {}th time.\n", WORDS[word % WORDS.len()], self.writes)
     }
 
-    /// Writes a file, clearing whatever stands in its way.
+    /// Writes a file, and removes whatever is in its way.
     fn write(&mut self, path: &Path, word: usize) {
         let text = self.text(word);
         make_room(self.root(), path);
@@ -267,7 +267,7 @@ impl World {
         }
     }
 
-    /// Waits until the tracker has published what the disk holds, and compares what answers.
+    /// Waits until the tracker has published the state of the disk, and compares the answers.
     fn look(&mut self) {
         if self.tracker.is_none() {
             self.tracker = Some(self.folder.follow("1h"));
@@ -320,7 +320,7 @@ fn entries_below(folder: &Path, files: &mut Vec<PathBuf>, folders: &mut Vec<Path
     }
 }
 
-/// Moves a folder into the directory, over whatever stands there.
+/// Moves a folder into the directory, over an existing one.
 fn move_folder(root: &Path, from: &Path, to: &Path) {
     make_room(root, to);
     if to.is_file() {
@@ -329,7 +329,7 @@ fn move_folder(root: &Path, from: &Path, to: &Path) {
     fs::rename(from, to).unwrap();
 }
 
-/// Clears what stands where a file or folder is to be, and makes the folders above it.
+/// Removes whatever is in the way of a file or folder, and creates the folders above it.
 fn make_room(root: &Path, path: &Path) {
     let below = path.strip_prefix(root).unwrap();
     let mut above = root.to_owned();

@@ -1,12 +1,11 @@
-//! Promise: a document is read in the encoding that it has; where that was guessed from little, `status` says so and how to
-//! settle it.
+//! Promise: a document is read in its own encoding; if that is an uncertain guess, `status` says so and how to fix it.
 
 use crate::support::Program;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// 着色 (shading), and KOI8-R for Привет, which nothing tells from other encodings.
+/// 着色 (shading), and KOI8-R for Привет, which cannot be distinguished from other encodings.
 const GBK: &[u8] = b"\xD7\xC5\xC9\xAB\n";
 const KOI8: &[u8] = b"\xF0\xD2\xC9\xD7\xC5\xD4\n";
 

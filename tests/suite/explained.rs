@@ -1,4 +1,4 @@
-//! `explain` says what a path was taken for, and why nothing stands there.
+//! `explain` says how it read a path, and why the path has no document.
 
 use crate::support::{Program, Repository, Tree, tree};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! *A filter lets pass exactly what its terms say of each entry*: in random histories, at every snapshot, whether the rows were read
-//! for this filter or one before.
+//! *A filter passes exactly the entries that match its terms*: in random histories, at every snapshot, whether the rows were read
+//! for this filter or an earlier one.
 
 use crate::support::{self, History, Program, Repository, Step, Store, git, steps, tree};
 use dataflows::data::{Card, DocumentPath};
@@ -9,7 +9,7 @@ use tidemill::search::Filter;
 
 type Says = fn(&DocumentPath, &Card) -> bool;
 
-/// Expressions, and what they say in plain Rust.
+/// Expressions, with the same in plain Rust.
 const FILTERS: [(&str, Says); 9] = [
     ("kind:CODE AND !language:Rust", |_, card| card.kind.as_str() == "code" && card.language != "rust"),
     ("kind:code", |_, card| card.kind.as_str() == "code"),
@@ -38,7 +38,7 @@ proptest! {
             let searcher = store.searcher();
             let reader = searcher.reader();
             let versions: Vec<VersionId> = reader.with_archive(|archive| archive.kept().map(|version| version.id).collect());
-            // The newest last: its rows are read behind those that are known.
+            // The newest last: its rows are read after the known ones.
             for version in versions {
                 let view = reader.view(&[version]).unwrap();
                 let entries = reader.catalogue().entries_with_cards(view.entries.iter().map(Ordinal::new)).unwrap();

@@ -1,5 +1,5 @@
-//! The graph against the reference: after any sequence of edits, in any number of views and workers, what the graph
-//! holds is what the reference computes from nothing, and the calls are the distinct inputs that were new.
+//! The graph against the reference: after any sequence of edits, in any number of views and workers, the graph holds what the
+//! reference computes from scratch, and the calls are the distinct new inputs.
 
 use dataflows::code::InProcess;
 use dataflows::data::{
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, mpsc};
 
-/// Contents that were written once and stay readable, but for those that are declared missing.
+/// Contents that were written once and stay readable, except those that are declared missing.
 #[derive(Default)]
 struct Shelf(Mutex<BTreeMap<ContentId, Option<Vec<u8>>>>);
 
@@ -50,7 +50,7 @@ impl Contents for Shelf {
 
 type Tree = BTreeMap<DocumentPath, FileState>;
 
-/// A mill with everything around it, and what it has put out so far.
+/// A mill with its services, and its output so far.
 struct Bench {
     mill: Option<Mill>,
     finished: mpsc::Receiver<EpochDone>,

@@ -1,4 +1,4 @@
-//! *Each guarantee names a test that is there*: `docs/guarantees.md` against the tree.
+//! *Each guarantee names an existing test*: `docs/guarantees.md` against the tree.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +22,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Returns the names of the functions that stand behind `#[test]`.
+/// Returns the names of the functions after `#[test]`.
 fn tests(text: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut is_test = false;
@@ -38,7 +38,7 @@ fn tests(text: &str) -> BTreeSet<String> {
     names
 }
 
-/// Returns what stands between backticks.
+/// Returns the text between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }

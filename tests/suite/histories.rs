@@ -1,6 +1,6 @@
-//! A repository under everything that people do to one, against what git's own plumbing says: after every step each view
-//! stands where its ref does, and every commit passed on the way has a snapshot with exactly the files of its tree and
-//! exactly the words of its contents; whether the tracker was running meanwhile or not.
+//! A repository under all kinds of git operations, against git's own plumbing: after every step each view points where its ref
+//! does, and every commit on the way has a snapshot with exactly the files of its tree and exactly the words of its contents;
+//! with a running tracker or without.
 
 pub(crate) mod repository;
 pub(crate) mod tracked;
@@ -75,7 +75,7 @@ proptest! {
     }
 }
 
-/// A few histories, the same each time; with `TIDEMILL_HEAVY` a hundred others.
+/// A few histories, the same each time; with `TIDEMILL_HEAVY` a hundred random ones.
 fn config() -> ProptestConfig {
     let heavy = std::env::var_os("TIDEMILL_HEAVY").is_some();
     let (cases, rng_seed) = if heavy { (100, RngSeed::Random) } else { (4, RngSeed::Fixed(4)) };

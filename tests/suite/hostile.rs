@@ -1,9 +1,9 @@
-//! Hostile texts: whatever a text holds, it costs at most 2 s of processor time and 200 MB, and a crash costs no more.
+//! Hostile texts: any text costs at most 2 s of processor time and 200 MB, and a crash costs no more.
 //!
-//! Texts are grown by repetition from the tokens of each grammar, up to the size above which a file is no document. Those
-//! that needed a change once stand by name; the others follow from a seed. `TIDEMILL_FUZZ_SECONDS=3600` looks for an hour.
+//! Texts are repetitions of each grammar's tokens, up to the size limit of a document. Texts that once needed a fix are listed by
+//! name; the rest follows from a seed. `TIDEMILL_FUZZ_SECONDS=3600` tests for an hour.
 //!
-//! The limits are those that workers keep: a text that breaks one has no outline, and fails here.
+//! The limits are those of workers: a text that exceeds one has no outline, and fails here.
 
 use crate::workers::program;
 use dataflows::chunk::cut_text;
@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 use tidemill::workers::Workers;
 use tree_sitter::Language;
 
-/// The size above which a file is no document.
+/// The size limit of a document.
 const LARGEST: usize = 1 << 20;
 
-/// What a text may cost.
+/// The allowed cost of a text.
 const PROCESSOR: Duration = Duration::from_secs(2);
 const MEMORY: u64 = 200 << 20;
 
-/// Tokens that no grammar lists: of literals, comments and layout, and what looks like a name or a number.
+/// Tokens that no grammar lists: of literals, comments and layout, and some names and numbers.
 const MORE_TOKENS: [&str; 32] = [
     "a",
     "1",
@@ -59,14 +59,14 @@ const MORE_TOKENS: [&str; 32] = [
     "UCLASS(",
 ];
 
-/// Texts that once took too long, too much or the process: language, what comes first, and what is repeated.
+/// Texts that once took too long, too much memory or the process: language, prefix, and repeated unit.
 const NAMED: [(&str, &str, &str); 25] = [
     // The time of each line continuation grows with their number.
     ("python", "", "\\\nstring_content_repeat1"),
     // An ambiguity that never resolves: its stack was freed by recursion.
     ("c", "", "(a)(b)*"),
     ("cpp", "", "(a)(b)*"),
-    // External scanners that look for an end to the end of the text.
+    // External scanners that search for an end up to the end of the text.
     ("rust", "", "r#\""),
     ("rust", "", "r##\""),
     ("rust", "", "/*"),
@@ -87,7 +87,7 @@ const NAMED: [(&str, &str, &str); 25] = [
     ("rust", "", "impl A {\n"),
     ("cpp", "", "template<class T>"),
     ("c", "", "#if X\n"),
-    // What comes behind the parser: a line of blanks before many items, long names, macros that stay open.
+    // After the parser: many spaces before many items, long names, unclosed macros.
     ("rust", "\u{3000}", "fn a() {}"),
     (
         "python",
@@ -178,7 +178,7 @@ impl Draw {
         parts.join(between) + between
     }
 
-    /// Returns a text of one unit over and over; sometimes another stands in front of it as often.
+    /// Returns a text of one repeated unit; sometimes another unit precedes it as often.
     fn text(&mut self, tokens: &[String]) -> (String, String) {
         let size = [LARGEST, LARGEST, LARGEST / 4, LARGEST / 16][self.below(4)];
         let unit = self.unit(tokens);
@@ -222,7 +222,7 @@ fn kilobytes(name: &str) -> u64 {
 fn check(workers: &Patient, path: &str, what: &str, text: &str) {
     let rules = Rules::built_in();
     let rule = rules.rule(rules.for_path(&path.into()));
-    // The most that was resident is counted anew.
+    // Resets the peak of resident memory.
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     let (memory, clock) = (kilobytes("VmRSS"), || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap());
     let begun = clock();

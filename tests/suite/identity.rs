@@ -1,6 +1,6 @@
-//! What a source is: its name stands for one kind, one place and one history, and no source takes another's place unasked.
+//! The identity of a source: its name stands for one kind, one location and one history, and no source silently replaces another.
 //!
-//! In user operations: whole binaries track repositories and folders that have one name, move, become links, or hold stores.
+//! In user operations: whole binaries track repositories and folders that share a name, move, become links, or hold stores.
 
 use crate::support::Program;
 use std::fs;
@@ -90,7 +90,7 @@ fn a_second_source_of_one_name_is_refused_with_both_places_and_the_way_out() {
         (desk.sources(), desk.finds("heron"), desk.finds("bittern")),
         (vec!["docs".into(), "other".into()], true, true)
     );
-    // A clone has the same history and is another source all the same.
+    // A clone has the same history and is a separate source.
     desk.run("git clone -q alpha/docs gamma/docs");
     desk.refused(&["gamma/docs"], &["alpha/docs", "gamma/docs", "--name"]);
     desk.write("one/notes/a.md", "curlew");
@@ -99,7 +99,7 @@ fn a_second_source_of_one_name_is_refused_with_both_places_and_the_way_out() {
     desk.refused(&["dir:two/notes"], &["one/notes", "two/notes", "--name"]);
     desk.refused(&["dir:one/notes", "--name", "docs"], &["one/notes", "alpha/docs", "git"]);
     desk.write("tidemill.toml", "[[source]]\npath = \"alpha/docs\"\n[[source]]\npath = \"dir:two/notes\"\n");
-    // Among several sources the others are tracked all the same.
+    // With several sources the rest is still tracked.
     let run = desk.program.run(&["track", "--once"]);
     assert_eq!(run.status, Some(3), "{run:?}");
     assert!(run.err.contains("one/notes") && run.err.contains("two/notes"), "{run:?}");
@@ -140,7 +140,7 @@ fn what_was_moved_is_followed_once_that_is_said_and_the_refusal_says_how() {
         assert_eq!(desk.sources(), [name.unwrap_or("docs")]);
         desk.track(&arguments);
         desk.track(&[&["--moved-from", "old/docs"], arguments.as_slice()].concat());
-        // Renamed on the way: the name follows the path.
+        // Renamed during the move: the name follows the path.
         if name.is_none() {
             desk.run("mv 'new place/docs' handbook");
             desk.track(&[&format!("{kind}handbook"), "--moved-from", "new place/docs"]);
@@ -178,7 +178,7 @@ fn another_repository_at_the_same_place_takes_it_only_when_that_is_said() {
     desk.run_hint(&refusal);
     assert!(desk.finds("bittern"));
     desk.track(&["docs"]);
-    // One whose history was rewritten from its first commit on is the same as long as it holds what was tracked.
+    // A repository with a completely rewritten history is the same while it holds a tracked commit.
     desk.run("cd docs; git checkout -q --orphan fresh; echo curlew > a.md; git add -A; git commit -qm fresh; git branch -M main");
     desk.track(&["docs"]);
     assert!(desk.finds("curlew"));

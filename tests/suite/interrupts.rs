@@ -1,10 +1,10 @@
-//! An interrupt ends a tracker within a second, whatever it works on, and what was not published then is published next.
+//! An interrupt ends a tracker within a second, whatever it does, and the next tracker publishes the rest.
 
 use crate::support::{Program, Repository, tree};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// Files whose cutting takes a while each, and none of them too long.
+/// Files that each take a while to cut, but not too long.
 fn slow_files(number: usize) -> Vec<(String, String)> {
     let text = |index: usize| format!("// {index}\n") + &"fn a(b: C<D>) -> E { f(g, |h| i?) }\n".repeat(25_000);
     (0..number).map(|index| (format!("src/file_{index}.rs"), text(index))).collect()
@@ -55,7 +55,7 @@ fn an_interrupt_ends_a_first_load_and_the_next_start_completes_it() {
         let asked = Instant::now();
         assert_eq!(tracker.end(), Some(0), "{signal}");
         assert!(asked.elapsed() < Duration::from_secs(2), "{signal}: {:?}", asked.elapsed());
-        // Nothing of the epoch in hand is published.
+        // Nothing of the current epoch is published.
         program.refuses(&["snapshots", "list"], &["the store has no version yet"]);
         let next = program.json(&["track", repository.name(), "--once", "--json"]);
         assert_eq!(digest(&next), digest(&expected), "{signal}");
@@ -72,7 +72,7 @@ fn a_tracker_that_is_killed_leaves_no_worker() {
     tracker.kill();
     let is_gone = |worker: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{worker}/stat")).unwrap_or_default();
-        // A zombie, whose status is not taken yet, holds nothing.
+        // A zombie, whose status is not reaped yet, holds nothing.
         stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('Z'))
     };
     wait_until("every worker ends", || workers.iter().all(is_gone));

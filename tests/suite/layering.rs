@@ -1,7 +1,7 @@
 //! The order of the modules, and that no law is forgotten.
 //!
-//! A module imports from modules before it in the flow of data, never from one behind it. The lists below *are* that
-//! order; a new module, or a new arrow against the flow, fails here until somebody decides.
+//! A module imports from modules before it in the flow of data, never from a later one. The lists below *are* that order; a new
+//! module, or a new arrow against the flow, fails here until the lists change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,7 +25,7 @@ const PRODUCT: [&str; 15] = [
     "cli",
     "main",
 ];
-/// The middle, from values to the yardstick.
+/// The middle, from values to the reference.
 const DATAFLOWS: [&str; 12] =
     ["data", "embed", "memo", "rules", "clean", "code", "chunk", "work", "stage", "graph", "run", "reference"];
 /// The archive, from names to checks.
@@ -49,7 +49,7 @@ const SNAPSHOTS: [&str; 18] = [
     "verify",
     "recount",
 ];
-/// Modules that must not know each other, though their order would allow it.
+/// Modules that must not import each other, although their order would allow it.
 const STRANGERS: [(&str, &str); 2] = [("search", "engine"), ("engine", "cli")];
 
 fn root() -> &'static Path {
@@ -70,7 +70,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Says whether a file holds nothing but tests.
+/// Returns whether a file holds only tests.
 fn is_test(file: &Path) -> bool {
     file.iter().any(|part| part == "tests" || part == "tests.rs" || part == "testing.rs")
 }
@@ -80,7 +80,7 @@ fn product_files(folder: &str) -> Vec<PathBuf> {
     rust_files(&root().join(folder)).into_iter().filter(|file| !is_test(file.strip_prefix(root()).unwrap())).collect()
 }
 
-/// Returns the code of a file: no comments, and nothing behind the start of its unit tests.
+/// Returns the code of a file: no comments, and nothing after the start of its unit tests.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     let product = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
@@ -88,7 +88,7 @@ fn code(path: &Path) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the modules that a file names behind `crate::`, or behind the name of the library.
+/// Returns the modules that a file names after `crate::`, or after the name of the library.
 fn imports(code: &str, library: &str) -> BTreeSet<String> {
     let mut modules = BTreeSet::new();
     for prefix in ["crate::", &format!("{library}::")] {
@@ -150,7 +150,7 @@ fn check(folder: &str, library: &str, order: &[&str]) {
         found.insert(first.clone());
         for module in imports(&code(&file), library) {
             match place.get(module.as_str()) {
-                // What the library itself offers under its own name (`crate::Epoch`) is no module.
+                // Items that the library itself exports under its own name (`crate::Epoch`) are no modules.
                 None => {}
                 Some(&other) if other <= own && !STRANGERS.contains(&(first.as_str(), module.as_str())) => {}
                 Some(_) => wrong.push(format!("{}: `{first}` imports from `{module}`", inside.display())),

@@ -1,4 +1,4 @@
-//! A tracker that runs: what it prints as it publishes, signals, the lock, and questions asked beside it.
+//! A running tracker: its output, signals, the lock, and concurrent searches.
 
 use crate::commands::three_commits;
 use crate::support::{Program, Repository, Tree, tree};
@@ -59,7 +59,7 @@ fn a_live_tracker_says_what_it_publishes_at_once_and_ends_well_when_asked() {
         let commit = repository.commit(&tree([("notes.txt", text.as_str())]));
         let line = live.line();
         assert_eq!(line["commit"], commit.to_string());
-        // The line is printed when the epoch is published: a question asked now is answered from it.
+        // The line is printed when the epoch is published: a search from now on sees it.
         let answer = program.json(&["search", "entity", "--json", "--mode", "bm25"]).remove(0);
         assert_eq!(answer["at"][0]["commit"], commit.to_string());
         assert_eq!(answer["hits"][0]["text"].as_str().unwrap().trim(), text.trim());
@@ -101,7 +101,7 @@ fn a_killed_tracker_heals_and_its_snapshots_equal_those_of_a_fresh_store() {
     let track = ["track", repository.name(), "--once", "--json", "--backfill", "all"];
     for wait in [3, 17, 31, 60] {
         let mut live = program.start(&track);
-        // Some milliseconds into the work, wherever that is: during the start, the load or a publish.
+        // Some milliseconds into the work, at any point: during the start, the load or a publish.
         let until = Instant::now() + Duration::from_millis(wait);
         let mut printed = Vec::new();
         while Instant::now() < until {
@@ -125,7 +125,7 @@ fn a_killed_tracker_heals_and_its_snapshots_equal_those_of_a_fresh_store() {
     assert_eq!(questions(&program), questions(&fresh));
 }
 
-/// Returns whether every hit's text stands in its file at the commit that answered.
+/// Returns whether every hit's text is in its file at the commit that answered.
 fn hits_are_true(repository: &Repository, answer: &Value) {
     let commit = answer["at"][0]["commit"].as_str().unwrap();
     for hit in answer["hits"].as_array().unwrap() {

@@ -1,9 +1,9 @@
 //! The promise, as a test: **an edit moves the chunks that it touches, and no others.**
 //!
-//! A file of 4,000 lines is tracked, one thing about it changes, and the receipt of that commit says how many texts were
-//! embedded and how many entries came and went. Start reading at [`one_changed_line_moves_at_most_four_entries`].
+//! A file of 4,000 lines is tracked, one thing about it changes, and the receipt of that commit says how many texts were embedded
+//! and how many entries were inserted and retracted. Start reading at [`one_changed_line_moves_at_most_four_entries`].
 //!
-//! What the receipt counts is what the user waits for: everything else in the store stays as it is.
+//! The receipt counts the work that the user waits for: everything else in the store stays.
 
 use crate::support::{Picture, Repository, Running, Store, Tree, entries, git, tree, work};
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use tidemill::search::{Request, Searcher};
 /// Lines of the file that is edited.
 const LINES: usize = 4_000;
 
-/// Every kind of text that is cut in a way of its own; `blob` has no structure at all.
+/// Every kind of text with its own cutter; `blob` has no structure at all.
 const FILES: [&str; 8] = [
     "src/world.rs",
     "engine/world.cpp",
@@ -42,7 +42,7 @@ fn long_file(path: &str) -> String {
 
 fn item(text: &mut String, path: &str, number: usize) {
     let ending = path.rsplit('.').next().unwrap_or(path);
-    // Items of three to seventeen lines, so that some are joined and some stand alone.
+    // Items of three to seventeen lines, so that some are joined and some stay alone.
     let length = 3 + number * 7 % 15;
     let line = |text: &mut String, words: std::fmt::Arguments<'_>| text.write_fmt(words).unwrap();
     match ending {
@@ -91,7 +91,7 @@ impl Bench {
         bench
     }
 
-    /// Commits the tree as it is, and returns what following it took.
+    /// Commits the tree as it is, and returns its receipt.
     fn commit(&mut self) -> [u64; 5] {
         self.repository.commit(&self.tree);
         let running = self.running.get_or_insert_with(|| self.store.open(git(self.repository.path(), &[], None)));
@@ -145,7 +145,7 @@ fn one_changed_line_moves_at_most_four_entries() {
         let mut bench = Bench::new(path, &text);
         for line in positions() {
             let old = text.lines().nth(line).unwrap();
-            // A word more at the end of the line: what the line is stays, what it says does not.
+            // One more word at the end of the line: the line stays a line of the same kind.
             let changed = with_line(&text, line, &format!("{old} changed"));
             let [cleaned, chunked, embedded, inserted, retracted] = bench.write(path, &changed);
             assert_eq!([cleaned, chunked], [1, 1], "{path}:{line}");
@@ -173,7 +173,7 @@ fn lines_added_at_the_top_move_no_other_entry() {
         let before = bench.entries(path);
         let added = top(path);
         let [_, _, embedded, inserted, retracted] = bench.write(path, &format!("{added}{text}"));
-        // New lines are an entry of their own or join the first one; nothing behind that moves.
+        // New lines are a separate entry or join the first one; nothing after them moves.
         assert!(embedded <= 2 && inserted <= 2, "{path}: +{inserted}, {embedded} embedded");
         assert!(retracted <= 1, "{path}: -{retracted}");
         let after: BTreeSet<_> = bench.entries(path).into_iter().collect();

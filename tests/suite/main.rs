@@ -1,6 +1,6 @@
 //! Laws across modules, as one fast binary.
 //!
-//! Start with [`locality`], which is the promise. `TIDEMILL_HEAVY=1` looks at many more random histories.
+//! Start with [`locality`], which is the promise. `TIDEMILL_HEAVY=1` runs many more random histories.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something does not hold")]
 

@@ -1,12 +1,12 @@
-//! *Readers write nothing that they cannot do without*: a store answers those who may read it and not write to it as it answers its
-//! owner, and nothing of what they read is collected meanwhile.
+//! *Readers need no write permission*: a store gives users who may only read it the same answers as its owner, and nothing that
+//! they read is collected meanwhile.
 
 use crate::support::{Ended, Need, Outside, Picture, Program, Repository, Store, git, has, tree};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use tidemill::config::Backfill;
 
-/// What only reads, each with what its answers hold.
+/// The reading commands, each with a part of its answer.
 const COMMANDS: [(&str, &str); 8] = [
     ("search heron", "heron.md:1-1"),
     ("search heron --mode vector", "heron.md:1-1"),
@@ -25,7 +25,7 @@ fn tracked() -> Outside {
     outside
 }
 
-/// Fails unless each command answers as it must, and says once that it leaves no lease.
+/// Fails unless each command answers as required, and says once that it leaves no lease.
 fn answers(run: impl Fn(&str) -> Ended) {
     for (command, expected) in COMMANDS {
         let ended = run(&format!("tidemill {command}"));
@@ -103,7 +103,7 @@ fn what_a_reader_without_a_lease_reads_is_not_collected_until_it_ends() {
     store.track(git(repository.path(), &["main"], Some(Backfill::All)));
     let leases = store.layout().leases();
     fs::remove_dir_all(&leases).unwrap();
-    // No reader can leave a lease in what is not there and cannot be made.
+    // No reader can write a lease into a folder that does not exist and cannot be created.
     std::os::unix::fs::symlink("/proc/self/nowhere", &leases).unwrap();
     let searcher = store.searcher();
     let first = line[0].to_string();
@@ -161,7 +161,7 @@ fn a_tracked_repository_keeps_every_byte() {
         "git init -q -b main engine && echo one > engine/a.md && {commit} && echo two > engine/a.md && {commit}"
     ));
     shell("git -C engine repack -adq && git -C engine tag first HEAD~1 && echo three > engine/a.md");
-    // Times of change, and of what is inside.
+    // Times of change, also of the files inside.
     let picture = || shell("find engine -printf '%p %s %m %T@ %C@\\n' | sort");
     let before = picture();
     let track = ["track", "engine", "--once", "--worktree", "--ref", "*", "--backfill", "all", "--json"];

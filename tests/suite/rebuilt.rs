@@ -1,10 +1,10 @@
 //! *Incremental equals rebuilt*, and *a commit's snapshot answers as that commit did*.
 //!
-//! Random histories of a real repository are followed by a tracker that is restarted now and then. Afterwards, as of
-//! every commit that has a snapshot, everything the store answers is compared with a fresh store that was built from
-//! nothing at that commit, and with the reference, which knows neither graph nor store.
+//! A tracker that is occasionally restarted tracks random histories of a real repository. Afterwards, as of every commit with a
+//! snapshot, all answers of the store are compared with a fresh store that was built from scratch at that commit, and with the
+//! reference, which uses neither graph nor store.
 //!
-//! `TIDEMILL_HEAVY=1` looks at thirty times as many histories, others in every run.
+//! `TIDEMILL_HEAVY=1` runs thirty times as many histories, different ones in every run.
 
 use crate::support::{self, History, Picture, Repository, Step, Store, Tree, content_id, files, git, steps};
 use dataflows::data::{ContentId, EntryId};

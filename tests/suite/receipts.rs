@@ -1,7 +1,7 @@
-//! *Calls equal distinct new inputs*: what an epoch claims to have computed is what it had to compute.
+//! *Calls equal distinct new inputs*: the work in an epoch's receipt is exactly the necessary work.
 //!
-//! The expected numbers are counted here, over the repository: trees are walked by the git program, contents go through
-//! the pure functions, and sets remember what was there before. None of the product's counters is read for them.
+//! The expected numbers are counted here, over the repository: the git program walks trees, contents go through the pure
+//! functions, and sets remember earlier inputs. None of the product's counters is read for them.
 
 use crate::support::{self, History, Repository, Step, Store, Tree, git, steps, tree, work};
 use dataflows::chunk::chunk;
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tidemill::index::apply::Published;
 use tidemill::search::{Mode, Request};
 
-/// Every input that a stage was ever given.
+/// Every input of a stage so far.
 struct Seen {
     rules: Rules,
     cleaned: BTreeSet<Vec<u8>>,
@@ -29,7 +29,7 @@ impl Seen {
         Self { rules: Rules::built_in(), cleaned, chunked, embedded }
     }
 
-    /// Returns how many inputs a commit brings to each stage that none before it had.
+    /// Returns how many new inputs of each stage a commit brings.
     fn see(&mut self, repository: &Repository, commit: CommitId) -> [u64; 3] {
         let before = [self.cleaned.len(), self.chunked.len(), self.embedded.len()];
         let mut texts = BTreeMap::new();
@@ -143,7 +143,7 @@ fn a_start_on_an_unchanged_head_computes_nothing_and_says_nothing() {
     assert_eq!(searcher.reader().with_archive(|archive| archive.versions().len()), 1, "and no version");
 }
 
-/// The file that stands at a hundred paths: two functions.
+/// The file at a hundred paths: two functions.
 const SHARED: &str = "/// Turns the wheel.\nfn turn_wheel(wheel: &mut Wheel) {\n    wheel.turn(quicksilver());\n    wheel.oil();\n    wheel.count += 1;\n}\n\n/// Stops the wheel.\nfn stop_wheel(wheel: &mut Wheel) {\n    wheel.stop();\n}\n";
 
 fn hundred(folders: usize) -> Tree {
@@ -161,7 +161,7 @@ fn one_content_at_a_hundred_paths_is_computed_once() {
         let rules = Rules::built_in();
         let pieces = chunk(rules.rule(rules.for_path(&"a.rs".into())), SHARED).len();
         assert_eq!([cleaned, chunked], [1, 1], "{folders} folders");
-        // The card names the folder, so each folder's card is an input of its own.
+        // The folder is part of the card, so each folder's card is a separate input.
         assert_eq!(embedded, (pieces * folders) as u64, "{folders} folders");
         assert_eq!([inserted, retracted], [(pieces * 100) as u64, 0], "{folders} folders");
         assert_eq!(Seen::new().see(&repository, commit), [cleaned, chunked, embedded]);

@@ -73,7 +73,7 @@ fn bad_questions_are_refused_in_one_line_and_change_nothing() {
     }
     program.json(&["track", repository.name(), "--once", "--json"]);
     assert_eq!((program.run(&["dump", "--json"]).out, program.run(&["snapshots", "--json"]).out), before);
-    // And what the hint says works.
+    // And the hint's command works.
     program.json(&["track", repository.name(), "--once", "--json", "--backfill", "2"]);
     assert_eq!(program.json(&["search", "x", "--at", &first, "--json"])[0]["at"][0]["commit"], first);
 }

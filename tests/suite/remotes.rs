@@ -1,6 +1,6 @@
-//! Remotes that are fetched over a network: a git server that asks for a name and a password, and clones that lack blobs.
+//! Remotes over a network: a git server with a name and a password, and clones that lack blobs.
 //!
-//! The server is git's own `http-backend`, behind a door of a few lines here.
+//! The server is git's own `http-backend`, behind a few lines of code here.
 
 use crate::histories::repository::{Node, Repository, Tree};
 use crate::histories::tracked::{Tracked, source};
@@ -31,7 +31,7 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (folder, ticket, count) = (folder.clone(), ticket.clone(), count.clone());
-                // A client that breaks off is its own affair.
+                // A client that disconnects is no error.
                 std::thread::spawn(move || answer(stream, &folder, &ticket, &count).unwrap_or_default());
             }
         });

@@ -1,5 +1,5 @@
-//! *What runs out is named*: threads, open files, the disk, standard error. A command ends with status 1 and one line that says which
-//! limit it was; it neither panics nor hangs, and what was published stays.
+//! *Exhausted resources are named*: threads, open files, the disk, standard error. A command ends with status 1 and one line that
+//! names the limit; it neither panics nor hangs, and published versions stay.
 
 use crate::support::{Need, Outside, has};
 
@@ -77,7 +77,7 @@ fn without_threads_a_search_answers_and_a_tracker_names_the_limit() {
     let outside = tracked();
     outside.shell("mkdir mine; chmod 777 mine").well();
     let mut ended_well = 0;
-    // One is taken by the program that ends it if it hangs.
+    // One is used by the program that ends it if it hangs.
     for threads in 2..24 {
         // The limit counts what a user runs, so each run has a user of its own.
         let limited = |command: &str| {

@@ -1,6 +1,6 @@
-//! *What is kept answers as before, whatever is collected beside it*: after drops, collections that break off anywhere,
-//! kills and restarts, every kept commit answers hit for hit and score for score as it did, nothing is found amiss, and what
-//! was dropped is refused by name and can be made again.
+//! *Kept snapshots answer as before, whatever is collected beside them*: after drops, interrupted collections, kills and
+//! restarts, every kept commit gives the same hits and scores, `verify` finds nothing, and a dropped commit is refused by name
+//! and can be made again.
 
 mod beside;
 mod killed;
@@ -42,7 +42,7 @@ fn commits_of(searcher: &Searcher) -> BTreeSet<CommitId> {
     searcher.reader().with_archive(|archive| archive.kept().map(|version| version.commit).collect())
 }
 
-/// Asks for what was dropped, which must be refused with the commit and what to do.
+/// Asks for dropped commits, which must be refused with the commit and the advice.
 fn refuses(searcher: &Searcher, commit: CommitId) {
     let request = Request { at: Some(commit.to_string()), ..Request::new("camera") };
     match searcher.search(&request) {
@@ -54,8 +54,8 @@ fn refuses(searcher: &Searcher, commit: CommitId) {
     }
 }
 
-/// What may happen to a store: a step of the history, or a collection that keeps so many of each view and breaks off before
-/// a step of its own, if it does.
+/// An event of a store: a step of the history, or a collection that keeps so many of each view and may stop before one of its
+/// steps.
 #[derive(Clone, Debug)]
 enum Happens {
     Step(Step),
@@ -89,7 +89,7 @@ proptest! {
     }
 }
 
-/// A store beside the plain account of which commits it must have snapshots of, and what each of them answers.
+/// A store beside a model: the commits that must have snapshots, and the answers of each.
 struct World {
     history: History,
     store: Store,
@@ -125,7 +125,7 @@ impl World {
     }
 
     fn collect(&mut self, keep: usize, stop: Option<usize>) {
-        // So that the views stand where their refs do.
+        // So that the views point where their refs do.
         self.take(Step::Sync);
         let layout = self.store.layout();
         let config = newest(self.history.repository.path(), keep);
@@ -159,7 +159,7 @@ impl World {
         self.look();
     }
 
-    /// Compares every snapshot that is there with what it answered when it was first looked at.
+    /// Compares every existing snapshot with its answers when it was first searched.
     fn look(&mut self) {
         let searcher = self.store.searcher();
         assert_eq!(commits_of(&searcher), self.present, "the commits that have a snapshot");
@@ -191,7 +191,7 @@ fn line(length: usize) -> (Repository, Vec<CommitId>) {
     let mut files: Vec<String> = (0..5).map(|file| text(file, 0)).collect();
     let mut commits = Vec::new();
     for number in 0..length {
-        // Every seventh commit takes back what the one before it did.
+        // Every seventh commit reverts the previous one.
         let (file, version) = if number % 7 == 6 { ((number - 1) % 5, 0) } else { (number % 5, number) };
         files[file] = text(file, version);
         let paths: Vec<String> = (0..files.len()).map(|file| format!("src/file_{file}.rs")).collect();
@@ -200,7 +200,7 @@ fn line(length: usize) -> (Repository, Vec<CommitId>) {
     (repository, commits)
 }
 
-/// A store with a snapshot of every commit of a line, and what each of them answers.
+/// A store with a snapshot of every commit of a line, with the answers of each.
 fn tracked(length: usize) -> (Repository, Vec<CommitId>, Store, Vec<Picture>) {
     let (repository, commits) = line(length);
     let store = Store::new();
@@ -221,7 +221,7 @@ fn a_dropped_snapshot_is_made_again_on_request_only_and_answers_as_before() {
     for part in ["database", "vectors"] {
         assert!(bytes[part][1] < bytes[part][0], "{part}: {bytes:?}");
     }
-    // A backfill that stands in the settings holds for every start: it would make everything again each time.
+    // A backfill in the settings applies to every start: it would make everything again each time.
     let source = SourceConfig { ..git(repository.path(), &["*"], Some(Backfill::All)) };
     assert_eq!(store.track(source.clone()).len(), 0);
     refuses(&store.searcher(), commits[0]);
@@ -260,7 +260,7 @@ fn a_dropped_snapshot_comes_back_with_its_copy_and_answers_as_before() {
     }
     assert_eq!(check(&store.layout()).findings, []);
     assert!(matches!(import(&store.layout(), &copy, None).unwrap().0, Imported::Known));
-    // It is a snapshot like any other: the settings drop it again, and its copy brings it back again.
+    // It is an ordinary snapshot: the settings drop it again, and its copy restores it again.
     drop(searcher);
     assert_eq!(collect(&store.layout(), &config, &mut || true).unwrap().dropped, 1);
     refuses(&store.searcher(), commits[1]);

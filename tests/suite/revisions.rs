@@ -1,13 +1,13 @@
-//! What a revision, a time, a source and a view mean, in every command: one thing, or an error that lists them.
+//! The meaning of a revision, a time, a source and a view, in every command: one thing, or an error that lists several.
 //!
-//! Whole binaries run against real repositories; what they answer is compared with what the git program says.
+//! Whole binaries run against real repositories; their answers are compared with the git program's.
 
 use crate::support::{Program, Repository, tree};
 use snapshots::{Archive, CommitId, ViewId};
 use std::path::Path;
 use std::process::Command;
 
-/// Commits a file that says so, once for each word.
+/// Commits a file with this word, once for each word.
 fn words(repository: &Repository, words: &[&str]) -> Vec<CommitId> {
     words.iter().map(|word| repository.commit(&tree([("a.md", format!("{word} weir\n").as_str())]))).collect()
 }
@@ -85,7 +85,7 @@ fn what_counts_from_a_view_counts_from_where_it_stands() {
     program.refuses(&["search", "weir", "--at", "main:a.md"], &["cannot find the revision", "main:a.md"]);
 }
 
-/// Runs the hint of a refusal as a shell would, and returns the commit that then answers.
+/// Runs the hint of a refusal in a shell, and returns the commit that then answers.
 fn hinted(program: &Program, rev: &str, more: &[&str]) -> String {
     let said = program.refuses(&[&["search", "weir", "--at", rev], more].concat(), &["no snapshot"]);
     let path = said.trim().rsplit("where PATH is ").next().unwrap();
@@ -188,11 +188,11 @@ fn a_command_that_needs_one_source_asks_which_and_lists_them() {
         program.json(&[&["record", &trace, "--from", "main~1", "--view", "main", "--json"][..], &of].concat());
         program.refuses(&[&["search", "weir", "--view", "nothing"][..], &of].concat(), &["no view `nothing`", "main"]);
     }
-    // Where all can answer, all do.
+    // If all can answer, all do.
     assert_eq!(program.json(&["search", "weir", "--json"])[0]["at"].as_array().unwrap().len(), 2);
     assert_eq!(program.json(&["explain", "a.md", "--json"]).len(), 2);
     assert_eq!(program.json(&["snapshots", "list", "--json"]).len(), 4);
-    // A revision of one source only says which is meant.
+    // A revision of one source selects that source.
     let first = repositories[0].git_text(&["rev-parse", "main~1"]);
     let diff = program.json(&["snapshots", "diff", &first, "main", "--json"]);
     assert!(!diff.is_empty() && diff.iter().all(|line| line["source"] == "one"), "{diff:?}");

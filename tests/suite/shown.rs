@@ -1,10 +1,10 @@
-//! *What people see*: nothing that a document or its name holds drives their terminal, lines end where the terminal does, and times
-//! say whose they are.
+//! *What people see*: no text of a document or of its name controls their terminal, lines end at the terminal's width, and times
+//! say to whom they belong.
 
 use crate::support::{Program, Repository, Tree};
 use std::os::unix::ffi::OsStrExt;
 
-/// What must never be printed as it is.
+/// Characters that must never be printed raw.
 fn is_active(sign: char) -> bool {
     (sign.is_control() && !matches!(sign, '\n' | '\t'))
         || matches!(sign, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -99,7 +99,7 @@ fn an_epoch_waits_for_others_and_says_what_it_took_itself() {
         assert!((0.0..=total).contains(&waited), "{line}");
         assert!(total - waited >= ms(line, "apply") * 0.99 - 0.01, "applying is an epoch's own work: {line}");
     }
-    // What epochs took themselves adds up to no more than all of them took together, whatever they waited for.
+    // The epochs' own times add up to at most the total time, whatever they waited for.
     let own: f64 = lines.iter().map(|line| ms(line, "total") - ms(line, "waited")).sum();
     let seconds = summary["summary"]["seconds"].as_f64().unwrap();
     assert!(own <= seconds * 3_000.0, "{own} ms in {seconds} s: finding, the graph and writing go side by side");

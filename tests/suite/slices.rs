@@ -1,5 +1,5 @@
-//! *A step in slices is one step*: whatever a step's files are cut into, it is published once, as if it had not been cut, and
-//! until then nothing of it is seen.
+//! *A step in slices is one step*: however a step is cut, it is published once, as if it had not been cut, and nothing of it is
+//! visible before.
 
 use crate::support::{self, History, Picture, Program, Repository, Step, Store, git, steps, tree};
 use proptest::prelude::*;
@@ -10,10 +10,10 @@ use tidemill::index::apply::Published;
 use tidemill::store::Receipt;
 use tidemill::trace::generate::{Scenario, Settings, generate};
 
-/// Returns what must be the same of a line, however its step was cut.
+/// Returns the part of a line that must not depend on how its step was cut.
 ///
-/// Not the number of times that the memo was asked: a file that leaves in one slice and is back in another asks again. Nor the
-/// bytes of the record, which follow the order in which entries came.
+/// It leaves out the number of memo look-ups, because a file that is removed in one slice and inserted in another is looked up
+/// again, and the bytes of the record, which depend on the order of entries.
 fn line(published: &Published) -> (u64, Option<String>, snapshots::Version, Receipt, bool) {
     let Published { epoch, view, version, receipt, repaired, .. } = published.clone();
     let version = snapshots::Version { bytes: 0, ..version };
@@ -59,7 +59,7 @@ fn a_manifest_that_names_another_module_moves_what_stands_below_it_in_slices() {
     files.insert("Cargo.toml".to_owned(), manifest("mill"));
     files.insert("tools/Cargo.toml".to_owned(), manifest("tools"));
     files.insert("tools/src/main.rs".to_owned(), "fn main() {}\n".to_owned());
-    // A manifest that names nothing, beneath which the root's name counts.
+    // A manifest without a name, below which the root's name counts.
     files.insert("docs/package.json".to_owned(), "{}\n".to_owned());
     files.insert("docs/guide.md".to_owned(), "# Guide\n\nHow the mill turns.\n".to_owned());
     let commit = |files: &BTreeMap<String, String>| {
@@ -97,7 +97,7 @@ fn bytes_in(folder: &Path) -> u64 {
     files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
 }
 
-/// Returns what a store says of each of its versions, but for times.
+/// Returns all data of a store's versions, except times.
 fn versions(program: &Program, store: &str) -> Vec<[serde_json::Value; 5]> {
     let lines = program.json(&["snapshots", "--json", "--data", store]).into_iter();
     lines
@@ -141,8 +141,7 @@ fn a_first_load_that_is_killed_between_slices_shows_nothing_and_heals() {
     assert_eq!(versions("cut"), expected);
     let verified = program.run(&["snapshots", "verify", "--data", "cut"]);
     assert_eq!(verified.status, Some(0), "{}{}", verified.out, verified.err);
-    // What the slices before an end wrote is what the load that came after it needed: of each end at most the slice that was
-    // being written is left behind.
+    // The work of the slices before a stop is reused by the next load: each stop loses at most the slice that was being written.
     let left = program.json(&["snapshots", "gc", "--json", "--data", "cut"]).remove(0);
     let (words, entries) = (left["words"].as_u64().unwrap(), whole["first_load"]["entries"].as_u64().unwrap());
     assert!(words < entries / 8, "the words of {words} entries were left behind by {ends_inside} ends, of {entries}");

@@ -1,5 +1,5 @@
-//! Sources that are not plain: partial clones, LFS pointers, remotes, work trees, and sources that come and go with the
-//! configuration. What is not there yet is named as such, and is found once it is there; what is gone answers nothing.
+//! Special sources: partial clones, LFS pointers, remotes, work trees, and sources that the configuration adds and removes.
+//! Missing content is named, and is found once it exists; a removed source answers nothing.
 
 use crate::histories::repository::{Node, Repository, Tree};
 use crate::histories::tracked::{Fate, Tracked, source};
@@ -210,7 +210,7 @@ fn while_following_a_remote_is_fetched_on_its_interval_and_rewrites_are_followed
     });
 }
 
-/// A repository with a work tree, as a person has it.
+/// A repository with a work tree, as a user has it.
 struct Checkout {
     repository: Repository,
     path: PathBuf,
@@ -241,7 +241,7 @@ impl Checkout {
     }
 
     fn tracked(&self, worktree: bool) -> Tracked {
-        // The store inside the work tree is no part of it.
+        // The store inside the work tree is not part of it.
         Tracked::of(vec![SourceConfig { worktree, ..source(&self.path) }], &self.path.join(".tidemill"))
     }
 }
@@ -324,7 +324,7 @@ fn a_source_that_leaves_the_configuration_is_taken_back_and_a_renamed_one_is_not
     tracked.step();
     assert_eq!(found(&tracked, "removedword", "."), ["a.txt"]);
 
-    // Another source on the command line takes nothing back.
+    // Another source on the command line retracts nothing.
     tracked.stop();
     tracked.config.is_complete = false;
     tracked.config.sources = vec![kept.clone()];

@@ -1,7 +1,7 @@
-//! Promise: a store that an earlier build wrote keeps opening, holds together, answers as it did, and is tracked onwards.
+//! Promise: a store of an earlier build opens, is consistent, answers as before, and can be tracked further.
 //!
-//! A fixture is a whole store, packed: the files of its folder one after the other, compressed. It was made from the
-//! repository that [`repository`] makes again, so what it must hold is known.
+//! A fixture is a whole store, packed: the files of its folder in sequence, compressed. It was made from the repository that
+//! [`repository`] makes again, so its required content is known.
 //!
 //! Those of formats 2 and 3 were made by the first analyzer and the first rules: the next tracker indexes their texts again, and
 //! records the head anew, without embedding anything. One more of format 3 was made by its last build.
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tidemill::store::{Layout, Lease, STORE_FORMAT};
 
-/// What a store holds while it is open, and nothing when it is closed.
+/// The content of an open store, and nothing of a closed one.
 const TRANSIENT: [&str; 5] = ["LOCK", "lock.mdb", "versions.lock", "tracker.json", ".tantivy-writer.lock"];
 
 /// The last build of store format 3: today's analyzer and rules.
@@ -27,7 +27,7 @@ fn fixture(format: impl Display) -> PathBuf {
 const MILL: &str = "//! A mill on the tide.\n\n/// Turns the wheel while the water falls.\npub fn turn_wheel(tide: u32) -> u32 {\n    tide / 2\n}\n\npub struct Sluice;\n\nimpl Sluice {\n    /// Lets the water in.\n    pub fn open(&mut self) {}\n}\n";
 const GUIDE: &str = "# Guide\n\nHow a mill is run.\n\n## Milling\n\nOpen the sluice at high water; the wheel turns when it falls.\n\n## 潮汐\n\n涨潮时打开水闸，落潮时水轮转动。\n";
 
-/// Returns what the commits of the fixture hold: three files; one edit and a C++ header; a file gone; all as at first.
+/// Returns the commits of the fixture: three files; one edit and a C++ header; a file removed; all as at first.
 fn trees() -> [Tree; 4] {
     let first = [("Cargo.toml", "[package]\nname = \"mill\"\n"), ("src/mill.rs", MILL), ("docs/guide.md", GUIDE)];
     let edited = MILL.replace("tide / 2", "tide / 3");
@@ -110,8 +110,8 @@ fn hits(program: &Program, arguments: &[&str]) -> String {
     answer["hits"].as_array().unwrap().iter().map(line).collect()
 }
 
-/// Returns what a store holds at its head and before, in a form that two stores can be compared by: not when a version was
-/// recorded and against which other.
+/// Returns the content of a store at its head and before, for a comparison of two stores: without the epochs and the bases of
+/// versions.
 fn held(program: &Program) -> Vec<Value> {
     let mut versions = program.json(&["snapshots", "list", "--json"]);
     for version in &mut versions {
@@ -130,7 +130,7 @@ fn held(program: &Program) -> Vec<Value> {
     versions
 }
 
-/// Tracks what the fixture was made from: nothing is to be done; then one paragraph more, which costs one paragraph.
+/// Tracks the repository of the fixture: there is no work; then one more paragraph, which costs one paragraph.
 fn is_tracked_onwards(program: &Program, fresh: &Program, repository: &Repository) {
     let unchanged = track(program, repository);
     assert_eq!(unchanged.len(), 1, "a start finds nothing to do: {unchanged:?}");
@@ -145,7 +145,7 @@ fn is_tracked_onwards(program: &Program, fresh: &Program, repository: &Repositor
     assert_eq!(held(program), held(fresh));
 }
 
-/// Fails unless a store holds what the fixtures hold, and answers as it must.
+/// Fails unless a store has the fixtures' content, and answers as required.
 fn is_as_it_was(program: &Program, fresh: &Program, repository: &Repository) {
     let verified = program.run(&["snapshots", "verify"]);
     assert_eq!(verified.status, Some(0), "{verified:?}");
@@ -172,8 +172,8 @@ fn is_as_it_was(program: &Program, fresh: &Program, repository: &Repository) {
     .assert_eq(&hits(program, &["grind corn", "--at", second]));
 }
 
-/// Tracks the head of a store that an earlier release wrote, then every commit, and fails if that embeds anything, or if a
-/// commit answers otherwise than in a store of today.
+/// Tracks the head of a store of an earlier release, then every commit, and fails if that embeds anything, or if a commit answers
+/// otherwise than in a new store.
 fn is_brought_here(program: &Program, fresh: &Program, repository: &Repository) {
     let embedded = |lines: &[Value]| lines.iter().filter_map(|line| line["work"]["embedded"].as_u64()).sum::<u64>();
     let head = program.json(&["track", repository.name(), "--once", "--json"]);
@@ -220,7 +220,7 @@ fn what_store_format_2_wrote_is_brought_to_this_one_by_the_next_tracker_and_hold
     let (repository, program, fresh) = (repository(), Program::new(), Program::new());
     unpack(&std::fs::read(fixture(2)).unwrap(), &program.store());
     track(&fresh, &repository);
-    // Nobody who only reads changes it.
+    // A reader never changes it.
     program.refuses(&["search", "wheel"], &["format 2", "format 4", "tidemill track"]);
     program.refuses(&["snapshots", "verify"], &["format 2", "tidemill track"]);
     is_brought_here(&program, &fresh, &repository);
@@ -288,12 +288,12 @@ fn a_store_of_format_3_may_be_killed_or_find_the_disk_full_while_it_is_brought_t
 
 #[test]
 fn a_store_may_be_killed_or_find_the_disk_full_while_its_texts_are_indexed_again() {
-    // The log says its format in its ninth byte, and names the newest once tokens were counted again.
+    // The log's ninth byte is its format, which is the newest after a recount.
     may_be_disturbed("3", 160, &|store| std::fs::read(store.join("versions/versions.log")).unwrap()[8] == 4);
 }
 
-/// Disturbs the tracker that opens a fixture at some of its first so many writes: the next one makes of it what it should be.
-/// `is_behind` tells whether what is tried was done.
+/// Disturbs the tracker that opens a fixture at some of its first writes: the next one must complete the job. `is_behind` tells
+/// whether that is done.
 fn may_be_disturbed(format: &str, writes: usize, is_behind: &dyn Fn(&Path) -> bool) {
     if !has(Need::Strace) {
         return;
@@ -311,7 +311,7 @@ fn may_be_disturbed(format: &str, writes: usize, is_behind: &dyn Fn(&Path) -> bo
     let mut left_at = [0, 0];
     for fault in [Fault::Killed, Fault::DiskFull] {
         let places = fault.places(&arguments, Path::new("store/versions/versions.log"), &unpacked);
-        // What comes behind is what any start writes, which `crashes` looks at.
+        // Later writes are those of any start, which `crashes` tests.
         for place in places.iter().take(writes).step_by(stride(places.len()).div_ceil(2) * writes / 40) {
             let folder = unpacked();
             let output = fault.run(place, &arguments, folder.path());

@@ -1,4 +1,4 @@
-//! Each source fails for itself: what is wrong with one is said once, shown by `status`, tried again, and never touches another.
+//! Sources fail independently: the trouble of one is logged once, shown by `status`, tried again, and never affects another.
 
 use crate::commands::three_commits;
 use crate::support::{Program, Repository, Tree, tree};
@@ -24,7 +24,7 @@ fn status(program: &Program) -> Value {
     serde_json::from_str(&run.out).unwrap_or_default()
 }
 
-/// Returns what `status` says of a source.
+/// Returns a source's part of `status`.
 fn source(program: &Program, name: &str) -> Value {
     let status = status(program);
     let found = status["sources"].as_array().into_iter().flatten().find(|source| source["name"] == name);
@@ -130,7 +130,7 @@ fn a_bomb_and_a_missing_tree_are_left_out_and_the_rest_of_their_repository_goes_
     };
     assert_eq!(left_out(&program), ["bomb", "treeless"], "{errors:?}");
 
-    // In the middle of a line it is passed over, and what comes behind it is compared with what was taken before.
+    // In the middle of a line it is skipped, and the next commit is compared with the last indexed one.
     let middle = bomb(&repository, &[third]);
     let files: Tree = tree([("notes.txt", "words behind the bomb\n"), ("b.txt", "more\n")]);
     let last = repository.write(&[middle], &files);
@@ -289,7 +289,7 @@ fn a_repository_that_vanishes_keeps_its_views_and_is_followed_again_when_it_retu
     let view = source(&program, "gone")["views"][0].clone();
     assert_eq!((&view["commit"], &view["behind"]), (&third.to_string().into(), &Value::Null));
     assert!(view["unknown"].is_string(), "{view}");
-    // The other goes on meanwhile.
+    // The other source is tracked meanwhile.
     let commit = other.commit(&tree([("notes.txt", "entity words meanwhile\n")])).to_string();
     assert_eq!(live.line()["commit"], commit);
     std::thread::sleep(Duration::from_secs(3));
@@ -345,7 +345,7 @@ fn a_commit_of_one_source_does_not_wait_for_the_load_of_another() {
             .collect();
         std::fs::write(large.join(format!("f{number}.rs")), text).unwrap();
     }
-    // The load is under way: the view moves when it is done, and not before.
+    // The load is in progress: the view moves when it is done, and not before.
     std::thread::sleep(Duration::from_secs(3));
     let mut slowest = Duration::ZERO;
     for number in 0..3 {

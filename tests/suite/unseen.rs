@@ -1,7 +1,7 @@
-//! What the system refuses to show is no deletion: folders, files and ignore files without permission, below a directory, in a work
-//! tree, and among the refs of a repository.
+//! What the system refuses to show is no deletion: folders, files and ignore files without permission, below a directory, in a
+//! work tree, and among the refs of a repository.
 //!
-//! The program runs as a user to whom permissions matter; where the tests run as root, `setpriv` makes it one.
+//! The program runs as a user who is subject to permissions; if the tests run as root, `setpriv` switches to one.
 
 use serde_json::Value;
 use std::fs;
@@ -104,7 +104,7 @@ fn mode(path: &Path, mode: u32) {
 
 #[test]
 fn documents_below_what_cannot_be_read_stay_and_status_names_it() {
-    // What is forbidden, how, and what `status` names.
+    // The forbidden path, how it is forbidden, and the path in `status`.
     for (forbidden, bits, named) in [
         ("s/sub", 0o000, "sub"),
         ("s/sub", 0o444, "sub"),
@@ -134,7 +134,7 @@ fn documents_below_what_cannot_be_read_stay_and_status_names_it() {
         assert!(plain.unreadable().contains(&named.to_owned()), "{forbidden} {bits:o}: {:?}", plain.unreadable());
         assert!(plain.hits("topword", &[]).is_empty(), "what is seen to be gone is gone");
         assert_eq!(plain.hits("newword", &[]), ["new.md"]);
-        // It heals, and what was deleted meanwhile is gone then.
+        // It recovers, and files that were deleted meanwhile are removed then.
         mode(&plain.path(forbidden), 0o755);
         fs::remove_file(plain.path("s/sub/2.md")).unwrap();
         assert_eq!(plain.track(&["dir:s"]).0, Some(0));

@@ -1,18 +1,18 @@
 //! *Incremental equals rebuilt*, with whole binaries on a real history: that of this project, or of any repository.
 //!
-//! One store follows the last commits one by one; others know one of these commits only. What they dump, and what they
-//! rank, must be the same, to the last bit of each score. Without a repository around the sources (as in a released archive) the
-//! first test is skipped, and says so; in the gate it fails.
+//! One store tracks the last commits one by one; other stores know one of these commits only. Their dumps and their ranks must be
+//! equal, to the last bit of each score. Without a repository around the sources (as in a released archive) the first test is
+//! skipped, and says so; in CI it fails.
 //!
-//! `TIDEMILL_WHOLE_REPO=/path/to/engine.git`, with `--run-ignored all`, follows the last `TIDEMILL_WHOLE_COMMITS` (500) commits of that repository as well, and
-//! rebuilds at every `TIDEMILL_WHOLE_EVERY` (25)th of them: some minutes.
+//! `TIDEMILL_WHOLE_REPO=/path/to/engine.git`, with `--run-ignored all`, also tracks the last `TIDEMILL_WHOLE_COMMITS` (500)
+//! commits of that repository, and rebuilds at every `TIDEMILL_WHOLE_EVERY` (25)th of them: some minutes.
 
 use crate::support::{Need, Program, has};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// How many commits before the head get snapshots, and every how many of them is rebuilt.
+/// The number of commits before the head that get snapshots, and the interval of rebuilds.
 const BACKFILL: usize = 6;
 const EVERY: usize = 3;
 
@@ -21,7 +21,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Returns the lines of a dump without the field that tells of histories.
+/// Returns the lines of a dump without the field that depends on history.
 fn dump(program: &Program, at: &str) -> Vec<Value> {
     let mut lines = program.json(&["dump", "--json", "--at", at]);
     for line in &mut lines {
@@ -48,7 +48,7 @@ fn answers(program: &Program, at: &str, questions: &[&str]) -> Vec<Value> {
     hits
 }
 
-/// Follows the last commits of the repository at `origin`, and rebuilds every so-manieth of them; fails where anything differs.
+/// Tracks the last commits of the repository at `origin`, and rebuilds every n-th of them; fails at any difference.
 fn follow_and_rebuild(origin: &Path, backfill: usize, every: usize, questions: &[&str]) {
     let clone = Program::new();
     let bare = clone.folder().join("project.git");
@@ -91,7 +91,7 @@ fn a_store_that_followed_an_engines_history_equals_stores_built_at_its_commits()
     let origin = std::env::var_os("TIDEMILL_WHOLE_REPO").expect("TIDEMILL_WHOLE_REPO names a repository");
     let number = |name: &str, usual| std::env::var(name).map_or(usual, |number| number.parse().unwrap());
     let (commits, every) = (number("TIDEMILL_WHOLE_COMMITS", 500), number("TIDEMILL_WHOLE_EVERY", 25));
-    // Words and identifiers, phrases, the name of an item, what every and what hardly any entry holds.
+    // Words and identifiers, phrases, the name of an item, a word of every entry and one of hardly any.
     let questions = [
         "spawn camera",
         "how are systems ordered",

@@ -1,6 +1,6 @@
-//! Worker processes: what a parser's crash, a limit, a stop and a wrong program come to.
+//! Worker processes: the results of a parser's crash, a limit, a stop and a wrong program.
 //!
-//! Programs that only pretend to be workers say the real greeting and then do what a hostile text would make one do.
+//! Fake workers send the real greeting and then do what a hostile text would cause.
 
 use dataflows::code::{InProcess, Outline, OutlineError, Outliner};
 use dataflows::data::NoSyntax;
@@ -43,7 +43,7 @@ impl Pretender {
     }
 }
 
-/// Returns what a real worker says first.
+/// Returns the greeting of a real worker.
 fn greeting() -> Vec<u8> {
     let mut worker =
         Command::new(program()).arg("--worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

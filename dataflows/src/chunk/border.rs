@@ -1,55 +1,55 @@
-//! The places where a text may be cut, and how good each is.
+//! The borders at which a text may be cut, with their ranks.
 //!
-//! In: a range of lines. Out: its borders in order, each ranked by a class and, among equals, by a hash of what is behind.
+//! In: a range of lines. Out: its borders in order, each ranked by a class and, among equals, by a hash of the text after it.
 //!
-//! **Invariant:** a border's rank follows from the 80 bytes behind it and whether the line before is blank, a comment, or
-//! the end of a sentence; nothing farther away counts. Borders inside a line are offered only for lines that may be too long,
-//! and rank below every border between lines, so a line of usual length is never cut.
+//! **Invariant:** a border's rank follows from the 80 bytes after it and from the line before it: whether that is blank, a
+//! comment, or ends a sentence. Nothing farther away counts. Borders inside a line exist only for lines that may be too long, and
+//! rank below every border between lines, so a line of usual length is never cut.
 //!
-//! Classes instead of parsing: blank lines and indentation say where things end in any language, and an item that syntax
-//! left too long is cut by the same rule.
+//! Classes replace parsing: blank lines and indentation mark ends in any language, and an item that syntax left too long is cut
+//! by the same rule.
 
 use super::cut::{Border, hash};
 use crate::data::SplitMix;
 use std::ops::Range;
 
-/// What kind of text the borders are looked for in.
+/// The kind of text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Style {
     /// Sentences and paragraphs.
     Prose,
-    /// Code and data: indentation means something.
+    /// Code and data, in which indentation has a meaning.
     Lines,
 }
 
-/// A class of borders; the better ones are larger.
+/// A class of borders; better ones are larger.
 type Class = u64;
 
 const CHARACTER: Class = 0;
 const WORD: Class = 1;
 const CLAUSE: Class = 2;
 const SENTENCE_INSIDE: Class = 3;
-/// A line inside a code fence or a table, and one behind a blank line in it.
+/// A line inside a code fence or a table, and one after a blank line in it.
 const FENCED: Class = 4;
 const FENCED_BLANK: Class = 5;
 const LINE: Class = 6;
 const SENTENCE: Class = 7;
 const LIST_ITEM: Class = 8;
 const PARAGRAPH: Class = 9;
-/// A line that closes a bracket, or that a comment above speaks of.
+/// A line that closes a bracket, or that follows a comment about it.
 const BOUND: Class = 5;
-/// From here on by indentation: the shallowest line behind a blank one is 21.
+/// The first class by indentation: the shallowest line after a blank one is 21.
 const INDENTED: Class = 6;
 /// A border where one of several short pieces starts.
 const PIECE: Class = 22;
 
-/// Indentation is told apart up to this many columns; beyond it all lines are alike.
+/// Indentation is distinguished up to this many columns.
 const DEEPEST: usize = 14;
 
 /// Inside a line, borders between characters are thinned to one in sixteen by their hash.
 const THINNING: u64 = 16;
 
-/// How many bytes behind a border its hash covers: two or three lines.
+/// How many bytes after a border its hash covers: two or three lines.
 const BEHIND: usize = 80;
 
 /// How many of them are hashed together.
@@ -60,7 +60,7 @@ const WINDOW: usize = 8;
 
 /// Returns the borders inside `range`, which starts at the start of a line.
 ///
-/// `solid` are ranges that are better not cut (fences, tables), `pieces` the starts of pieces; both in order.
+/// `solid` are ranges that should not be cut (fences, tables), `pieces` the starts of pieces; both in order.
 pub(super) fn borders(
     text: &str,
     range: Range<usize>,
@@ -107,12 +107,12 @@ fn border(at: usize, class: Class, hash: u64) -> Border {
     Border { at, rank: class << 56 | hash >> 8 }
 }
 
-/// Returns a hash of the text behind a border that most small edits leave alone: its four foremost shingles, in the order
-/// of their own hashes.
+/// Returns a hash of the text after a border that most small edits leave unchanged: its four foremost shingles, in the order of
+/// their own hashes.
 ///
-/// It reads beyond the line, because tables of records start each with the same one (`[[package]]`, `{`). With a plain
-/// hash every changed line would have its rank drawn anew, and one in ten become a cut or stop being one (min-wise
-/// hashing: Broder 1997, "On the resemblance and containment of documents").
+/// It reads beyond the line, because each record of a table starts with the same line (`[[package]]`, `{`). With a plain hash
+/// every changed line would get a new rank, and one in ten would become a cut or stop being one (min-wise hashing: Broder 1997,
+/// "On the resemblance and containment of documents").
 fn steady_hash(behind: &[u8]) -> u64 {
     let mut foremost = [0_u64; 4];
     for shingle in behind.windows(SHINGLE.min(behind.len().max(1))) {
@@ -169,7 +169,7 @@ fn is_comment(line: &str) -> bool {
     marks.iter().any(|mark| line.starts_with(mark)) || line == "*"
 }
 
-/// Adds the borders inside one long line: behind sentences, clauses and words, and at some characters where there are none.
+/// Adds the borders inside one long line: after sentences, clauses and words, and at some characters if there are none.
 fn inside(line: &str, start: usize, found: &mut Vec<Border>) {
     let bytes = line.as_bytes();
     let mut last = '\n';

@@ -1,4 +1,4 @@
-//! Where a stretch that is too long for one chunk is cut.
+//! Decides where a stretch that is too long for one chunk is cut.
 //!
 //! In: a range of the text, and the borders inside it with their ranks. Out: the borders that become cuts.
 //!
@@ -12,42 +12,42 @@
 //!            │◄─── 4 ─────────────►│                             shorter: no cut
 //! ```
 //!
-//! **Invariant:** whether a border is a cut depends on the text within `whole` bytes of it (plus [`apart`] for borders
-//! that are too close to a better one, plus the place of the stretch's ends), never on the distance to the stretch's
-//! start; so an edit moves the cuts beside it and no others. No piece is longer than [`HARD_CAP`].
+//! **Invariant:** whether a border is a cut depends on the text within `whole` bytes of it (plus [`apart`] for borders close to a
+//! better one, plus the ends of the stretch), never on the distance to the stretch's start. So an edit moves only the cuts beside
+//! it. No piece is longer than [`HARD_CAP`].
 //!
-//! The rule is the Cartesian tree of the ranks (Vuillemin 1980, "A unifying look at data structures"), cut where a subtree
-//! spans more than `whole`; with random ranks a piece has half of `whole` on average. Local maxima as cuts are known from
-//! Bjørner, Blass and Gurevich 2010, "Content-dependent chunking for differential compression, the local maximum
-//! approach"; the tree bounds the largest piece as well, and lets classes of borders (blank line before word) be ranks.
+//! The rule is the Cartesian tree of the ranks (Vuillemin 1980, "A unifying look at data structures"), cut where a subtree spans
+//! more than `whole`; with random ranks a piece has half of `whole` on average. Bjørner, Blass and Gurevich 2010,
+//! "Content-dependent chunking for differential compression, the local maximum approach", cut at local maxima. The tree also
+//! bounds the largest piece, and lets classes of borders (blank line before word) be ranks.
 //!
-//! Text that repeats itself gives equal ranks and no cut; there, and only there, cuts are made at the best border in
-//! reach of the one before. Repeating text offers the same best border again and again, so they find the old places.
+//! Repetitive text gives equal ranks and no cut. Only there, cuts are made at the best border within reach of the previous one.
+//! Repetitive text offers the same best border again and again, so these cuts are stable too.
 
 use crate::data::SplitMix;
 use crate::rules::LARGEST_WHOLE;
 use std::ops::Range;
 
-/// Bytes that no chunk exceeds, whatever the text.
+/// Most bytes of any chunk.
 pub(super) const HARD_CAP: usize = LARGEST_WHOLE;
 
-/// A place where the text may be cut.
+/// A position at which the text may be cut.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Border {
-    /// The byte in front of which the cut would be.
+    /// The byte before which the cut would be.
     pub(super) at: usize,
-    /// How good a place it is; the class in the highest byte, a hash of the content beside it below.
+    /// Its rank: the class in the highest byte, a hash of the content beside it below.
     pub(super) rank: u64,
 }
 
-/// Returns the bytes that two cuts keep between them where there is a choice.
+/// Returns the least distance in bytes between two cuts, if there is a choice.
 const fn apart(whole: usize) -> usize {
     whole / 8
 }
 
-/// Returns the places inside `range` to cut at, in order; none if it has no more than `whole` bytes.
+/// Returns the positions inside `range` to cut at, in order; none if it has at most `whole` bytes.
 ///
-/// `borders` are in order. Without one in reach the cut falls on the last character border that keeps the size.
+/// `borders` are in order. Without one within reach the cut is at the last character border that keeps the size.
 pub(super) fn cut(text: &str, range: Range<usize>, borders: &[Border], whole: usize) -> Vec<usize> {
     if range.len() <= whole {
         return Vec::new();
@@ -62,7 +62,7 @@ pub(super) fn cut(text: &str, range: Range<usize>, borders: &[Border], whole: us
 
 /// Returns the borders with more than `whole` bytes between their better neighbours.
 fn spanning(range: &Range<usize>, borders: &[Border], whole: usize) -> Vec<Border> {
-    // Left bounds first, then right bounds, each by a stack of borders that nothing has outranked yet.
+    // Left bounds first, then right bounds, each by a stack of borders that no later one has outranked.
     let mut lefts = Vec::with_capacity(borders.len());
     let mut stack: Vec<Border> = Vec::new();
     for border in borders {
@@ -99,7 +99,7 @@ fn keep_apart(cuts: &[Border], apart: usize) -> Vec<usize> {
     (0..cuts.len()).filter(|&index| !outranked(index)).map(|index| cuts[index].at).collect()
 }
 
-/// Adds cuts where the ones so far leave more than [`HARD_CAP`].
+/// Adds cuts where a piece would exceed [`HARD_CAP`].
 fn cap(text: &str, range: &Range<usize>, borders: &[Border], cuts: &[usize], whole: usize) -> Vec<usize> {
     let mut capped = Vec::with_capacity(cuts.len());
     let mut from = range.start;
@@ -130,9 +130,8 @@ fn floor(text: &str, at: usize) -> usize {
 
 /// Returns a 64-bit hash of `bytes`: FNV-1a with the finaliser of SplitMix64, whose high bits are good.
 ///
-/// FNV: <https://datatracker.ietf.org/doc/html/rfc9923>. SplitMix64: Steele, Lea and Flood 2014, figure 15. Where chunks
-/// end hangs on it, so it must never change with a dependency; it need not withstand an attacker, since [`cap`] bounds
-/// what ranks can do.
+/// FNV: <https://datatracker.ietf.org/doc/html/rfc9923>. SplitMix64: Steele, Lea and Flood 2014, figure 15. Chunk borders depend
+/// on it, so it must never change with a dependency. It need not resist an attacker, because [`cap`] bounds the effect of ranks.
 pub(super) fn hash(bytes: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for &byte in bytes {

@@ -1,10 +1,9 @@
 //! Cuts Markdown at its headings.
 //!
-//! In: a Markdown text. Out: one piece a section, named by the path of its headings, and the ranges better not cut.
+//! In: a Markdown text. Out: one piece per section, named by the path of its headings, and the ranges that should not be cut.
 //!
-//! **Invariant:** a section's name follows from the headings above it and nothing else. A `#` in a fence, a list or a
-//! quotation is no heading. A heading with nothing under it goes with the first section below it, since a chunk of a bare
-//! heading answers nothing.
+//! **Invariant:** a section's name follows only from the headings above it. A `#` in a fence, a list or a quotation is no
+//! heading. A heading without text joins the first section below it, because a chunk of a bare heading answers no question.
 
 use super::piece::{Piece, Standing};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -22,7 +21,7 @@ pub(super) struct Sections {
     pub(super) solid: Vec<Range<usize>>,
 }
 
-/// A heading while it is read.
+/// A heading that is being read.
 struct Heading {
     level: usize,
     range: Range<usize>,

@@ -1,12 +1,12 @@
-//! From a cleaned text to its chunks.
+//! Cuts a cleaned text into its chunks.
 //!
 //! In: a text and its rule. Out: chunks in the order of the text, each with its text and lines.
 //!
-//! **Invariant:** a function of (text, what the rule's chunking identity covers) alone, total on any text, in time and
-//! memory linear in it up to a logarithm. Long runs without words (pictures as base64, tables of numbers) are replaced by
-//! marks that say what was left out (`payload`); of the text that remains, chunks are slices that do not overlap and cover
-//! every line that is not blank; none is blank, none exceeds 4,000 bytes. An edit moves the chunks that it touches: borders come from the
-//! content near them (`cut` says how far), and only `lines` says where in the text a chunk stands.
+//! **Invariant:** the result depends only on the text and on what the rule's chunking identity covers. It is total on any text,
+//! with time and memory linear in it up to a logarithm. Marks replace long runs without words (base64 pictures, tables of
+//! numbers; see `payload`). Chunks are slices of the remaining text that do not overlap and cover every non-blank line. No chunk
+//! is blank or exceeds 4,000 bytes. An edit moves only the chunks that it touches: nearby content decides the borders (`cut` says
+//! how near), and only `lines` depends on the chunk's position in the text.
 //!
 //! ```text
 //!  rust c cpp python ── syntax ───┐
@@ -36,20 +36,20 @@ use std::ops::Range;
 pub struct TextChunk {
     /// The chunk; `chunk.text` is the hash of `text`.
     pub chunk: Chunk,
-    /// The slice of the cleaned text that it stands for, without blank lines around it; runs without words are marks.
+    /// Its slice of the cleaned text, without surrounding blank lines; marks replace runs without words.
     pub text: String,
 }
 
-/// What cutting made of one text.
+/// The result of cutting one text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cut {
     /// The chunks, in the order of the text.
     pub chunks: Vec<TextChunk>,
-    /// Why the text was cut without its syntax, where its rule asked for it.
+    /// The reason why the text was cut without its syntax, if its rule asked for syntax.
     pub no_syntax: Option<NoSyntax>,
 }
 
-/// What all chunks of one text share.
+/// The data that all chunks of one text share.
 struct Shape<'a> {
     kind: ChunkKind,
     language: &'a str,
@@ -58,7 +58,7 @@ struct Shape<'a> {
     whole: usize,
 }
 
-/// Returns the chunks of `text`, in its order, parsed in this process: what a text without an outline is cut into as well.
+/// Returns the chunks of `text`, in order, parsed in this process; also the result for a text without an outline.
 ///
 /// ```
 /// use dataflows::{chunk::chunk, rules::Rules};
@@ -73,10 +73,10 @@ pub fn chunk(rule: &Rule, text: &str) -> Vec<TextChunk> {
     cut_text(rule, text, &InProcess).map_or_else(|_| cut_by(rule, text, Vec::new(), Vec::new()), |cut| cut.chunks)
 }
 
-/// Returns the chunks of `text`, with the parser that is given.
+/// Returns the chunks of `text`, with the given parser.
 ///
 /// # Errors
-/// Where the parser came to no end, which is owed to the moment.
+/// If the parser did not finish, which is a transient failure.
 pub fn cut_text(rule: &Rule, text: &str, outliner: &dyn Outliner) -> Result<Cut, OutlineError> {
     let (pieces, solid, no_syntax) = match rule.cutting() {
         Cutting::Syntax => match syntax::pieces(outliner.outline(rule.language(), text)?) {

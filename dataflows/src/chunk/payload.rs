@@ -1,28 +1,27 @@
-//! Runs without words: pictures, fonts and tables of numbers that stand in a text as letters and digits.
+//! Finds runs without words: pictures, fonts and tables of numbers, written as letters and digits.
 //!
-//! In: a cleaned text. Out: the same with a mark in place of each such run, and where each mark stands for what.
+//! In: a cleaned text. Out: the same with a mark in place of each such run, and the runs behind the marks.
 //!
 //! | run | left out |
 //! |---|---|
-//! | base64 or hexadecimal digits without a break, 256 bytes and more; escapes (`\n`, `\/`, `\x4f`) are no break | all of it |
-//! | lines of base64 below each other (PEM, MIME, strings of an array), 4 lines and 512 bytes and more | all of them |
-//! | numbers without a word between them (meshes, tables, paths of SVG), 8 KiB and more | what is behind the first KiB |
-//! | lines of a hexadecimal dump, 8 KiB and more | what is behind the first KiB |
+//! | unbroken base64 or hexadecimal digits, 256 bytes and more; escapes (`\n`, `\/`, `\x4f`) are no break | all of it |
+//! | consecutive lines of base64 (PEM, MIME, strings of an array), 4 lines and 512 bytes and more | all of them |
+//! | numbers without a word between them (meshes, tables, paths of SVG), 8 KiB and more | all after the first KiB |
+//! | lines of a hexadecimal dump, 8 KiB and more | all after the first KiB |
 //!
-//! **Invariant:** a run is found by its own bytes, so text around it never decides whether it is one; a mark says kind and size
-//! and nothing else (no number that counts runs), so equal runs have equal marks. A run holds no word: a run of letters and
-//! digits counts as words where more than a third of it looks like words. Everything else of the text stays, and every line
-//! keeps its number ([`Condensed::hidden`]).
+//! **Invariant:** a run's own bytes decide, never the text around it. A mark says kind and size and nothing else (no running
+//! number), so equal runs have equal marks. A run holds no word: letters and digits count as words if more than a third of them
+//! look like words. All other text stays, and every line keeps its number ([`Condensed::hidden`]).
 //!
-//! Hashes, keys, UUIDs and lists of them stay: people search for them. What the sizes are chosen by: no identifier, path or
-//! checksum reaches 256 bytes (the analyzer takes none of that length apart either).
+//! Hashes, keys, UUIDs and lists of them stay, because people search for them. No identifier, path or checksum reaches 256 bytes,
+//! which chose that size (the analyzer splits none of that length either).
 
 mod tables;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// An unbroken run of fewer bytes may be a name.
+/// A shorter unbroken run may be a name.
 const LONG_RUN: usize = 256;
 /// A line of base64 has at least so many bytes, and at most [`LONG_RUN`].
 const WRAPPED_LINE: usize = 40;
@@ -67,7 +66,7 @@ impl<'a> Condensed<'a> {
         Self { text: Cow::Owned(out), left_out }
     }
 
-    /// Leaves nothing out.
+    /// Keeps everything.
     #[cfg(test)]
     pub(super) fn whole(text: &'a str) -> Self {
         Self { text: Cow::Borrowed(text), left_out: Vec::new() }
@@ -78,7 +77,7 @@ impl<'a> Condensed<'a> {
         &self.text
     }
 
-    /// Returns where a place of the whole text stands in this one; inside a run, where its mark begins.
+    /// Returns the position in this text of a position of the whole text; inside a run, the start of its mark.
     pub(super) fn place(&self, source: usize) -> usize {
         let behind = self.left_out.partition_point(|run| run.source.start <= source);
         match self.left_out[..behind].last() {
@@ -88,13 +87,13 @@ impl<'a> Condensed<'a> {
         }
     }
 
-    /// Returns whether a place is inside a mark, where nothing is cut.
+    /// Returns whether a position is inside a mark, where nothing is cut.
     pub(super) fn is_in_mark(&self, at: usize) -> bool {
         let behind = self.left_out.partition_point(|run| run.mark.start < at);
         self.left_out[..behind].last().is_some_and(|run| at < run.mark.end)
     }
 
-    /// Returns how many line ends were left out in marks that end in a range.
+    /// Returns how many line ends were left out in the marks that end in a range.
     pub(super) fn hidden(&self, range: Range<usize>) -> u32 {
         let from = self.left_out.partition_point(|run| run.mark.end <= range.start);
         let ending = self.left_out[from..].iter().take_while(|run| run.mark.end <= range.end);
@@ -102,7 +101,7 @@ impl<'a> Condensed<'a> {
     }
 }
 
-/// What a run is made of.
+/// The kind of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Base64,
@@ -123,7 +122,7 @@ fn mark(kind: Kind, bytes: usize) -> String {
     }
 }
 
-/// Returns the runs to leave out, in order, none in another.
+/// Returns the runs to leave out, in order, without overlaps.
 fn runs(text: &str) -> Vec<(Range<usize>, Kind)> {
     let mut found = unbroken(text);
     found.extend(wrapped(text));
@@ -139,12 +138,12 @@ fn runs(text: &str) -> Vec<(Range<usize>, Kind)> {
     found
 }
 
-/// Returns whether a byte stands in base64 or in a list of its digits (source maps).
+/// Returns whether a byte occurs in base64 or in a list of its digits (source maps).
 const fn is_digit(byte: u8) -> bool {
     matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'+' | b'/' | b'=' | b'_' | b'-' | b',' | b';')
 }
 
-/// Returns how many bytes an escape inside a run takes, if one stands at `at`.
+/// Returns the length of an escape inside a run at `at`, if there is one.
 fn escape(bytes: &[u8], at: usize) -> Option<usize> {
     match (bytes.get(at)?, bytes.get(at + 1)?) {
         (b'\\', b'n' | b'r' | b'/') => Some(2),
@@ -159,7 +158,7 @@ fn unbroken(text: &str) -> Vec<(Range<usize>, Kind)> {
     let mut found = Vec::new();
     let mut start = 0;
     while start + LONG_RUN <= bytes.len() {
-        // A break anywhere in the next bytes means that no long run starts in front of it.
+        // A break anywhere in the next bytes means that no long run starts before it.
         let window = &bytes[start..start + LONG_RUN];
         if let Some(last) = window.iter().rposition(|byte| !is_digit(*byte) && *byte != b'\\') {
             start += last + 1;
@@ -183,9 +182,9 @@ fn unbroken(text: &str) -> Vec<(Range<usize>, Kind)> {
     found
 }
 
-/// Returns the part of a run that is no words, and what it is.
+/// Returns the part of a run without words, and its kind.
 fn payload(bytes: &[u8], run: Range<usize>) -> Option<(Range<usize>, Kind)> {
-    // `data:image/png;base64,` in front of the digits stays: it says what was there.
+    // `data:image/png;base64,` before the digits stays: it says what was there.
     let head = &bytes[run.start..run.end.min(run.start + 64)];
     let named = head.windows(7).position(|part| part.eq_ignore_ascii_case(b"base64,")).map_or(0, |at| at + 7);
     let run = run.start + named..run.end;
@@ -216,8 +215,8 @@ fn payload(bytes: &[u8], run: Range<usize>) -> Option<(Range<usize>, Kind)> {
     Some((run, kind))
 }
 
-/// Says whether pieces between commas are those of a source map, and no list of codes that people search for: the second of
-/// their four or five numbers says how many files further, mostly none, which is `A`.
+/// Tells whether pieces between commas are those of a source map, and not a list of codes that people search for. The second of
+/// their four or five numbers is a file offset, mostly 0, which is `A`.
 fn is_mapping(run: &[u8]) -> bool {
     let pieces = run.split(|byte| matches!(byte, b',' | b';')).filter(|piece| !piece.is_empty());
     let (mut all, mut same_file) = (0, 0);
@@ -228,21 +227,21 @@ fn is_mapping(run: &[u8]) -> bool {
     same_file * 5 > all * 3
 }
 
-/// Says whether most of a run is letters and digits: a ruler (`-----`) is none.
+/// Tells whether most of a run is letters and digits: a ruler (`-----`) is not.
 fn is_dense(run: &[u8]) -> bool {
     run.iter().filter(|byte| byte.is_ascii_alphanumeric()).count() * 2 > run.len()
 }
 
-/// Says whether more than a third of a run looks like words.
+/// Tells whether more than a third of a run looks like words.
 ///
-/// Random letters of both cases form runs of four and more of one case with a vowel in some 10 % of a text, names and paths in
+/// Random letters of both cases form runs of four and more of one case with a vowel in some 10 % of a text; names and paths do in
 /// 60 % and more.
 fn has_words(run: &[u8]) -> bool {
     let mut words = 0;
     let mut at = 0;
     while at < run.len() {
         let start = at;
-        // One word of a name: a capital and small letters, or letters of one case.
+        // One word of a name: a capital and lower-case letters, or letters of one case.
         if run[at].is_ascii_uppercase() && run.get(at + 1).is_some_and(u8::is_ascii_lowercase) {
             at += 1;
         }
@@ -262,7 +261,7 @@ fn has_words(run: &[u8]) -> bool {
     words * 3 > run.len()
 }
 
-/// Says whether letters look like a word: not too few, not too many, some vowels, no letter three times in a row.
+/// Tells whether letters look like a word: not too few, not too many, some vowels, no letter three times in a row.
 fn is_word(letters: &[u8]) -> bool {
     let vowels =
         letters.iter().filter(|byte| matches!(byte.to_ascii_lowercase(), b'a' | b'e' | b'i' | b'o' | b'u' | b'y'));
@@ -271,7 +270,7 @@ fn is_word(letters: &[u8]) -> bool {
     (4..=24).contains(&letters.len()) && vowels > 0 && vowels < letters.len() && !is_stuck
 }
 
-/// Finds lines of base64 below each other.
+/// Finds consecutive lines of base64.
 fn wrapped(text: &str) -> Vec<(Range<usize>, Kind)> {
     let mut found = Vec::new();
     let mut lines: Vec<Range<usize>> = Vec::new();
@@ -289,7 +288,7 @@ fn wrapped(text: &str) -> Vec<(Range<usize>, Kind)> {
     found
 }
 
-/// Returns the digits of a line that holds nothing else, but for quotes, and signs that join strings or begin comments.
+/// Returns the digits of a line that holds nothing else except quotes and characters that join strings or begin comments.
 fn digits_of(line: &str, least: usize) -> Option<Range<usize>> {
     if line.len() < least {
         return None;
@@ -301,17 +300,17 @@ fn digits_of(line: &str, least: usize) -> Option<Range<usize>> {
     let start = bytes.iter().position(|byte| !is_around(byte))?;
     let inner = &bytes[start..];
     let count = inner.iter().position(|byte| !is_digit(*byte) || matches!(byte, b',' | b';')).unwrap_or(inner.len());
-    // Behind the digits a string may end: `\n",` or `" +`.
+    // A string may end after the digits: `\n",` or `" +`.
     let rest = &inner[count..];
     let rest = rest.strip_prefix(b"\\n").unwrap_or(rest);
     let ends = rest.iter().all(|byte| is_around(byte) || matches!(byte, b',' | b';' | b'+'));
     (ends && (least..LONG_RUN).contains(&count)).then_some(start..start + count)
 }
 
-/// Takes lines of digits for one run if they are as long as one, all but the last equally long, and no words.
+/// Takes lines of digits as one run if they are long enough, of equal length except the last, and hold no words.
 fn take_lines(text: &str, lines: &mut Vec<Range<usize>>, found: &mut Vec<(Range<usize>, Kind)>) {
     let taken = std::mem::take(lines);
-    // What stands in front may be a heading of the same alphabet, and a line behind may be shorter.
+    // A heading of the same alphabet may come before, and a shorter line after.
     let mut rest = taken.as_slice();
     while let Some(first) = rest.first() {
         let same = rest.iter().take_while(|line| line.len() == first.len()).count();
@@ -335,7 +334,7 @@ fn take_lines(text: &str, lines: &mut Vec<Range<usize>>, found: &mut Vec<(Range<
     }
 }
 
-/// Says whether lines are a list of checksums and no picture: hexadecimal digits, as many a line as a checksum has.
+/// Tells whether lines are a list of checksums and no picture: hexadecimal digits, one checksum per line.
 fn is_list(digits: &[u8], width: usize) -> bool {
     matches!(width, 40 | 56 | 64 | 96 | 128) && digits.iter().all(u8::is_ascii_hexdigit)
 }

@@ -1,14 +1,13 @@
-//! From pieces to chunks: joins the short ones, cuts the long ones, names what comes out.
+//! Turns pieces into chunks: joins short ones, cuts long ones, names the results.
 //!
-//! In: a text without its payload, and where the pieces of the whole text start. Out: chunks in the order of the text.
+//! In: a text without its payload, and the starts of the pieces of the whole text. Out: chunks in the order of the text.
 //!
-//! **Invariant:** the chunks cover the text with its marks: a piece reaches to the start of the next, so every line that is not blank is
-//! in a chunk, whatever the pieces say. No chunk is blank, none is longer than [`HARD_CAP`](super::cut::HARD_CAP).
+//! **Invariant:** the chunks cover the text with its marks: a piece reaches to the start of the next, so every non-blank line is
+//! in a chunk, whatever the pieces are. No chunk is blank, none is longer than [`HARD_CAP`](super::cut::HARD_CAP).
 //!
-//! Pieces that join (imports, constants, fields) form one stretch with their neighbours of the same owner. A stretch is
-//! cut by [`cut`], at borders between pieces first: which of them are together follows from their content, not
-//! from where the stretch starts. A part behind the first of a long item is named by the symbol and not by the
-//! declaration, since a new parameter must not move all of them.
+//! Joinable pieces (imports, constants, fields) form one stretch with their neighbours of the same owner. [`cut`] cuts a stretch,
+//! preferably at borders between pieces. Their content decides which are together, not the start of the stretch. Later parts of a
+//! long item are named by the symbol and not by the declaration, because a new parameter must not move all of them.
 
 use super::border::{Style, borders};
 use super::cut::cut;
@@ -24,28 +23,28 @@ pub(super) struct Piece {
     pub(super) start: usize,
     /// The qualified name of the item, or empty.
     pub(super) symbol: String,
-    /// The line that says what it is, or empty.
+    /// Its declaration line, or empty.
     pub(super) name: String,
-    /// Whether it stands alone.
+    /// Whether it stays alone.
     pub(super) standing: Standing,
 }
 
-/// Whether a piece shares its chunk with others.
+/// Whether a piece shares its chunk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Standing {
-    /// It has its chunk, or several, to itself.
+    /// It has one or several chunks to itself.
     Alone,
-    /// It opens a type, and shares with the parts that follow.
+    /// It opens a type, and shares with the parts after it.
     Header,
-    /// It shares with the parts of the same owner beside it.
+    /// It shares with the adjacent parts of the same owner.
     Part {
-        /// The qualified name of what it is part of, or empty.
+        /// The qualified name of its owner, or empty.
         owner: String,
     },
 }
 
 impl Piece {
-    /// Returns a piece without a name that stands alone.
+    /// Returns a piece without a name that stays alone.
     pub(super) fn unnamed(start: usize) -> Self {
         Self { start, symbol: String::new(), name: String::new(), standing: Standing::Alone }
     }
@@ -57,7 +56,7 @@ impl Piece {
         }
     }
 
-    /// Says whether the piece shares a stretch with the one before it.
+    /// Tells whether the piece shares a stretch with the one before it.
     fn joins(&self, before: &Self) -> bool {
         matches!(self.standing, Standing::Part { .. })
             && before.standing != Standing::Alone
@@ -154,7 +153,7 @@ fn add_stretch(
     }
 }
 
-/// Returns the range without blank lines at its ends and without white space behind it, or nothing if it is blank.
+/// Returns the range without blank lines at its ends and without trailing white space, or nothing if it is blank.
 fn trim(text: &str, range: Range<usize>) -> Option<Range<usize>> {
     let slice = &text[range.clone()];
     let inked = slice.len() - slice.trim_start().len();

@@ -1,15 +1,15 @@
 //! Cuts code at its items.
 //!
-//! In: the outline of a text. Out: its pieces, or why it is cut without its syntax.
+//! In: the outline of a text. Out: its pieces, or the reason why it is cut without its syntax.
 //!
-//! **Invariant:** what a piece is called and whether it stands alone is decided in `code`; here it is only turned into a
-//! piece, so that the rules of joining are in one place.
+//! **Invariant:** `code` decides the name of a piece and whether it stays alone; this module only converts, so that the rules of
+//! joining are in one place.
 
 use super::piece::{Piece, Standing};
 use crate::code::{Mark, Outline, Rank};
 use crate::data::NoSyntax;
 
-/// Returns the pieces that an outline names.
+/// Returns the pieces of an outline.
 pub(super) fn pieces(outline: Outline) -> Result<Vec<Piece>, NoSyntax> {
     match outline {
         Outline::Marks(marks) => Ok(marks.into_iter().map(piece).collect()),

@@ -1,4 +1,4 @@
-//! The promises of cutting: everything is covered, nothing is too large, an edit moves what it touches.
+//! The promises of cutting: everything is covered, nothing is too large, an edit moves only what it touches.
 
 pub(super) mod files;
 
@@ -19,7 +19,7 @@ fn chunks(path: &str, text: &str) -> Vec<TextChunk> {
     chunk(rules.rule(rules.for_path(&path.into())), text)
 }
 
-/// Asserts what holds for the chunks of any text.
+/// Asserts the properties of the chunks of any text.
 fn check_cover(path: &str, text: &str, chunks: &[TextChunk]) {
     let condensed = Condensed::of(text);
     let text = condensed.text();
@@ -38,7 +38,7 @@ fn check_cover(path: &str, text: &str, chunks: &[TextChunk]) {
     assert!(text[at..].trim().is_empty(), "{path}: the end is covered");
 }
 
-/// Returns how many chunks an edit takes away and brings, lines apart.
+/// Returns how many chunks an edit removes and adds, ignoring lines.
 fn moved(before: &[TextChunk], after: &[TextChunk]) -> (usize, usize) {
     let mut counts: BTreeMap<(&str, &str, &str), i64> = BTreeMap::new();
     for (chunks, sign) in [(before, -1), (after, 1)] {
@@ -63,7 +63,7 @@ fn edit(text: &str, index: usize, number: u64) -> Option<String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, rng_seed: RngSeed::Fixed(7), ..ProptestConfig::default() })]
 
-    /// Whatever is written or broken, the text is covered.
+    /// Any text is covered, however broken.
     #[test]
     fn chunks_cover_the_text(kind in 0..KINDS.len(), seed: u64, from in 0_usize..100, count in 0_usize..30, noise in "[{}()\"'#`/*\n a-zé]{0,60}") {
         let path = KINDS[kind];
@@ -85,7 +85,7 @@ proptest! {
         let longer = comment.repeat(count) + "\n" + &text;
         let (before, after) = (chunks(path, &text), chunks(path, &longer));
         let (gone, new) = moved(&before, &after);
-        // The first stretch grows at its head, and may be cut there where its start was too near before.
+        // The first stretch grows at its head, and may be cut there if its start was too near before.
         prop_assert!(gone <= 2 && new <= 3, "{path}: {gone} gone, {new} new");
         for (chunk, shifted) in before.iter().rev().zip(after.iter().rev()).take(before.len() - 2) {
             prop_assert_eq!(&chunk.text, &shifted.text);
@@ -94,10 +94,10 @@ proptest! {
     }
 }
 
-/// One changed line changes the chunk it is in, and at most one beside it, wherever there is structure.
+/// One changed line changes the chunk it is in, and at most one beside it, if the text has structure.
 ///
-/// In text without any (one function, one table, no blank lines) a line whose border is a cut, or becomes one, may have
-/// its neighbours cut anew. Measured with every third line of each kind: 19 such edits in 5,349, of four chunks at most.
+/// In text without structure (one function, one table, no blank lines) a changed line whose border is a cut, or becomes one, may
+/// move its neighbours' cuts. Measured with every third line of each kind: 19 such edits in 5,349, of four chunks at most.
 #[test]
 fn one_line_in_four_thousand_changes_two_chunks() {
     let (mut edits, mut beyond) = (0, 0);
@@ -111,7 +111,7 @@ fn one_line_in_four_thousand_changes_two_chunks() {
         let structured = matches!(path, "a.rs" | "a.py" | "a.cpp" | "a.md");
         let parsed = structured || matches!(path, "giant.rs" | "table.c");
         for index in (0..4_000).step_by(if parsed { 173 } else { 15 }) {
-            // Who renames the type of an `impl` renames its members.
+            // Renaming the type of an `impl` renames its members.
             let renames = text.lines().nth(index).is_none_or(|line| line.starts_with("impl"));
             let Some(changed) = edit(&text, index, index as u64).filter(|_| !renames) else { continue };
             let (gone, new) = moved(&before, &chunks(path, &changed));
@@ -128,7 +128,7 @@ fn long_lines_are_cut_by_content_and_find_their_cuts_again() {
     let words = &mut Words(3);
     let prose: String = (0..3_000).map(|_| words.sentence() + " ").collect();
     let minified: String = (0..9_000).map(|_| format!("{}({});", words.word(), words.below(9_999))).collect();
-    // A run without a border anywhere; as payload it would be left out.
+    // A run without a border anywhere; payload would be left out.
     let blob: String = (0..12_000).map(|_| format!("{:x}", words.next())).collect();
     let rules = Rules::built_in();
     let whole = |path: &str, text: &str| {
@@ -170,9 +170,9 @@ fn a_line_that_makes_an_item_too_long_splits_it_in_two() {
     assert_eq!(counts[40], 1, "an item under the limit is whole");
 }
 
-/// A mebibyte, the size above which a file is no document, of text without structure and of what grammars find hardest.
+/// One MiB, the size limit of a document, of text without structure and of the hardest input for the grammars.
 ///
-/// The bounds are far above what a quiet machine takes: they tell quadratic from linear, not fast from slow.
+/// The bounds are far above the time on a quiet machine: they separate quadratic from linear, not fast from slow.
 #[test]
 fn hostile_text_is_cut_in_time() {
     const MEBIBYTE: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! From bytes to characters.
+//! Decodes bytes to characters.
 //!
 //! In: any bytes, and the encoding that the rule or the tree gives, if one does. Out: text, or why the bytes are none.
 //!
@@ -10,8 +10,9 @@
 //! 3. A NUL in the first 8,000 bytes (where git looks, `buffer_is_binary` in git's `xdiff-interface.c`) is either
 //!    explained by UTF-16 or UTF-32 without a mark, or the content is binary.
 //! 4. UTF-8, also with a few broken bytes.
-//! 5. What the detector of Firefox guesses, unless the result is mostly control characters; where that is Korean and the
-//!    bytes are Chinese all the same, Chinese.
+//! 5. The guess of Firefox's detector, unless the result is mostly control characters. If it guesses Korean but the bytes are
+//!   Chinese,
+//!    Chinese.
 
 use crate::data::{Conversion, Evidence, SkipReason};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
@@ -20,7 +21,7 @@ use encoding_rs::{EUC_KR, Encoding, GBK, UTF_16BE, UTF_16LE};
 /// How far git looks for a NUL.
 const BINARY_WINDOW: usize = 8_000;
 
-/// So many bytes beyond ASCII are enough for the detector: some 32 Chinese characters, or accents of a page.
+/// So many bytes beyond ASCII are enough for the detector: some 32 Chinese characters, or the accents of a page.
 const ENOUGH_TO_GUESS: usize = 64;
 
 /// Byte order of a wide encoding.
@@ -39,7 +40,7 @@ impl Order {
     }
 }
 
-/// A text, and what its bytes were where they were not UTF-8.
+/// A text, and its original encoding if that was not UTF-8.
 type Decoded = (String, Option<Conversion>);
 
 fn from(encoding: &str, by: Evidence) -> Option<Conversion> {
@@ -66,7 +67,7 @@ pub(super) fn decode(bytes: &[u8], given: Option<(&'static Encoding, Evidence)>)
     if text.as_bytes()[..window].contains(&0) {
         return Err(SkipReason::Binary);
     }
-    // Behind the window a NUL does not make a content binary, but nothing downstream wants one.
+    // After the window a NUL does not make a content binary, but no later stage wants one.
     Ok((if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text }, from))
 }
 
@@ -109,10 +110,10 @@ fn narrow(bytes: &[u8]) -> Result<Decoded, SkipReason> {
     Ok((text.into_owned(), from(encoding.name(), by)))
 }
 
-/// Says whether text that may be Korean is Chinese: both encode a character in two bytes of one range.
+/// Tells whether text that may be Korean is Chinese: both encode a character in two bytes of one range.
 ///
-/// KS X 1001 has its 2,350 syllables in the rows `B0` to `C8` and Chinese characters, which Korean of today hardly uses, in `CA`
-/// to `FD`. GB 2312 has the frequent characters in `B0` to `D7` by their sound, so that four in ten lie behind `C8`.
+/// KS X 1001 has its 2,350 syllables in the rows `B0` to `C8`, and Chinese characters, which are rare in modern Korean, in `CA`
+/// to `FD`. GB 2312 has the frequent characters in `B0` to `D7`, ordered by sound, so four in ten are above `C8`.
 fn is_chinese(bytes: &[u8]) -> bool {
     let (mut all, mut behind, mut at) = (0_usize, 0_usize, 0);
     while at < bytes.len() {
@@ -124,7 +125,7 @@ fn is_chinese(bytes: &[u8]) -> bool {
     behind * 10 > all && GBK.decode_without_bom_handling_and_without_replacement(bytes).is_some()
 }
 
-/// Says whether broken sequences are few beside whole ones: a file in UTF-8 with a slip in it.
+/// Tells whether broken sequences are few beside whole ones: a UTF-8 file with an error in it.
 ///
 /// One in ten, because in a text of another encoding hardly any two bytes form a sequence by chance.
 fn is_nearly_utf8(bytes: &[u8]) -> bool {
@@ -136,7 +137,7 @@ fn is_nearly_utf8(bytes: &[u8]) -> bool {
     broken * 10 <= whole
 }
 
-/// Says whether more than a tenth of the characters are ones that no text has.
+/// Tells whether more than a tenth of the characters are control characters.
 ///
 /// Random bytes without NUL give some 12 % as windows-1252, text next to nothing.
 fn is_mostly_control(text: &str) -> bool {
@@ -174,10 +175,10 @@ fn utf32(bytes: &[u8], order: Order) -> Option<(String, &'static str)> {
     Some((text, "utf-32"))
 }
 
-/// Returns the text of UTF-16 or UTF-32 without a byte order mark, if the NULs lie as those encodings place them.
+/// Returns the text of UTF-16 or UTF-32 without a byte order mark, if the NULs are where those encodings put them.
 fn wide_without_mark(bytes: &[u8]) -> Option<(String, &'static str)> {
     for order in [Order::Little, Order::Big] {
-        // Half of all numbers of three bytes are characters of rare planes; no text consists of those.
+        // Half of all three-byte numbers are characters of rare planes; no real text consists of those.
         let is_common = |text: &str| {
             let rare = text.chars().take(BINARY_WINDOW).filter(|character| u32::from(*character) > 0xFFFF).count();
             rare * 4 <= text.chars().take(BINARY_WINDOW).count()
@@ -197,8 +198,8 @@ fn wide_without_mark(bytes: &[u8]) -> Option<(String, &'static str)> {
         (little, big) if big > little => (Order::Big, UTF_16BE),
         _ => return None,
     };
-    // European text has mostly NUL as high bytes. Text in other scripts has few NULs; then its bytes must not read as
-    // ASCII text that merely holds a NUL.
+    // European text has mostly NUL as high bytes. Text in other scripts has few NULs; then its bytes must not read as ASCII text
+    // with a NUL in it.
     let narrow_units = units(order).filter(|unit| *unit < 0x100).count() * 5 >= window.len() / 2 * 2;
     let printable = window.iter().filter(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()).count();
     let zeros = window.iter().filter(|byte| **byte == 0).count();
@@ -209,12 +210,12 @@ fn wide_without_mark(bytes: &[u8]) -> Option<(String, &'static str)> {
     is_plausible(&text).then(|| (text.into_owned(), encoding.name()))
 }
 
-/// Says whether a UTF-16 unit is ASCII, or punctuation of Chinese and Japanese: what any text has some of.
+/// Tells whether a UTF-16 unit is ASCII, or Chinese or Japanese punctuation, which every text contains.
 fn is_usual(unit: u16) -> bool {
     matches!(unit, 0x0A | 0x20..=0x7E | 0x3001 | 0x3002 | 0xFF0C)
 }
 
-/// Says whether every character is one that text has; the sign that a guessed width was right.
+/// Tells whether every character is plausible in text; this confirms a guessed width.
 fn is_plausible(text: &str) -> bool {
     let private = |character: char| matches!(u32::from(character), 0xE000..=0xF8FF | 0xF_0000.. | 0xFFFE | 0xFFFF);
     !text.is_empty() && text.chars().take(BINARY_WINDOW).all(|character| !is_no_text(character) && !private(character))

@@ -1,4 +1,4 @@
-//! From bytes to the text that is cut and searched.
+//! Cleans bytes to the text that is cut and searched.
 //!
 //! In: a content's bytes, its rule, and the encoding that its tree gives it, if it gives one. Out: UTF-8 text with `\n` line ends, or the reason why there is none.
 //!
@@ -16,8 +16,7 @@ use crate::rules::Rule;
 ///
 /// # Errors
 ///
-/// The reason why the content is no document: the rule leaves it out, it has more bytes than the rule allows, or it is
-/// no text.
+/// The reason why the content is no document: the rule excludes it, it has more bytes than the rule allows, or it is not text.
 ///
 /// ```
 /// use dataflows::{clean::clean, data::SkipReason, rules::Rules};

@@ -1,4 +1,4 @@
-//! The cleaner that leaves a text as it is.
+//! The cleaner that only converts line ends.
 //!
 //! In: decoded text. Out: the same with `\r\n` as `\n`.
 //!

@@ -1,16 +1,16 @@
-//! What the nodes of C and C++ are.
+//! The roles of the nodes of C and C++.
 //!
 //! In: a node of the C or C++ grammar. Out: its role.
 //!
-//! **Invariant:** namespaces, linkage blocks and conditions of the preprocessor only wrap; classes, structs and unions are
-//! types; a function with a body is an item. A template is what it is a template of.
+//! **Invariant:** namespaces, linkage blocks and preprocessor conditions only wrap; classes, structs and unions are types; a
+//! function with a body is an item. A template has the role of the declaration inside it.
 
 use super::item::{Head, Role, field};
 use super::symbol::{bare, short};
 use std::ops::Range;
 use tree_sitter::Node;
 
-/// How many declarators a name is looked for in: `int (*(*f)(int))[3]` has four.
+/// The most declarators that are searched for a name: `int (*(*f)(int))[3]` has four.
 const DEEPEST_DECLARATOR: usize = 16;
 
 /// Returns the role of a member of a file, a namespace or a type.
@@ -25,7 +25,7 @@ fn inner_role<'t>(text: &str, outer: Node<'t>, node: Node<'t>, depth: usize) -> 
     let minor = |name: String, declared: Range<usize>| Role::Minor(Head { name, declared });
     match node.kind() {
         "comment" => {
-            // A macro that was hidden as a comment is an attribute; in the text itself it starts with its name.
+            // A macro that was hidden as a comment is an attribute; in the original text it starts with its name.
             if text[node.byte_range()].starts_with('/') { Role::Comment { documents: true } } else { Role::Attribute }
         }
         "access_specifier" | "attribute_declaration" => Role::Attribute,
@@ -92,7 +92,7 @@ fn inner_role<'t>(text: &str, outer: Node<'t>, node: Node<'t>, depth: usize) -> 
     }
 }
 
-/// Returns the role of a class, struct, union or enum; `alias` is the name that a `typedef` gives it.
+/// Returns the role of a class, struct, union or enum; `alias` is its `typedef` name.
 fn specifier<'t>(text: &str, node: Node<'t>, declared: Range<usize>, alias: &str) -> Role<'t> {
     let own = bare(field(text, node, "name"));
     let head = Head { name: if own.is_empty() { alias.to_owned() } else { own }, declared };
@@ -103,10 +103,10 @@ fn specifier<'t>(text: &str, node: Node<'t>, declared: Range<usize>, alias: &str
     }
 }
 
-/// Returns the name that the declarators of `node` end in: `Foo::bar` in `int* Foo<T>::bar(int)`.
+/// Returns the name at the end of the declarators of `node`: `Foo::bar` in `int* Foo<T>::bar(int)`.
 fn declared_name(text: &str, node: Node<'_>) -> String {
     let Some(mut declarator) = node.child_by_field_name("declarator") else {
-        // A conversion is a declarator of its own: `operator bool() const`.
+        // A conversion is a separate declarator: `operator bool() const`.
         return String::new();
     };
     for _ in 0..DEEPEST_DECLARATOR {

@@ -1,15 +1,15 @@
-//! Walks a syntax tree from container to container and marks what starts where.
+//! Walks a syntax tree from container to container and marks where items start.
 //!
 //! In: a text and its tree. Out: marks in the order of the text.
 //!
-//! **Invariant:** the walk opens containers only (files, modules, types), never bodies of functions, no deeper than
-//! [`DEEPEST`], so it is linear in the number of members and bounded in stack on any text. A mark is made only where the
-//! item's first line has nothing else in front of it.
+//! **Invariant:** the walk opens containers only (files, modules, types), never bodies of functions, at most [`DEEPEST`] levels
+//! deep. So it is linear in the number of members and its stack is bounded on any text. A mark is made only if nothing precedes
+//! the item on its first line.
 //!
-//! Comments and attributes go with the item below them, unless a blank line lies between; then comments are a small
-//! piece of their own. A block that only wraps (`impl`, `namespace`, `#ifdef`) has no mark: its first line goes with its
-//! first member, because `impl Foo {` alone answers nothing. Containers are opened whatever their size: were it by size,
-//! one line more would move every member at once.
+//! Comments and attributes belong to the item below them. If a blank line separates them, comments become a small piece. A block
+//! that only wraps (`impl`, `namespace`, `#ifdef`) has no mark: its first line goes with its first member, because `impl Foo {`
+//! alone answers no question. Containers are opened whatever their size: with a size limit, one more line would move every member
+//! at once.
 
 use super::language::Grammar;
 use super::symbol::{declaration, qualified};
@@ -18,21 +18,21 @@ use crate::data::NoSyntax;
 use std::ops::Range;
 use tree_sitter::{Node, Tree};
 
-/// How deep containers are opened; what is deeper stays part of the container around it.
+/// The deepest level at which containers are opened; deeper ones stay part of the container around them.
 const DEEPEST: usize = 24;
 
-/// How many bytes marks may take: a text of many items deep inside others would make a hundred times its size of them.
+/// Most bytes of all marks: a text of many deeply nested items would give a hundred times its size.
 const LARGEST_MARKS: usize = 32 << 20;
 
-/// What a node is, as its language's file decides.
+/// The role of a node, as its language's file decides.
 pub(super) enum Role<'t> {
-    /// A comment, which goes with what follows; `documents` says that it is written about it.
+    /// A comment, which belongs to the next item; `documents` says that it is a doc comment.
     Comment { documents: bool },
-    /// An attribute: always goes with what follows.
+    /// An attribute: always belongs to the next item.
     Attribute,
-    /// A comment inside a file or module that documents it as a whole.
+    /// A comment inside a file or module that documents the whole.
     Preface,
-    /// An item that deserves a chunk.
+    /// An item with a chunk of its own.
     Item(Head),
     /// A declaration without a body: an item if it is documented, small otherwise.
     Signature(Head),
@@ -42,11 +42,11 @@ pub(super) enum Role<'t> {
     Type(Head, Node<'t>),
     /// A wrapper whose name qualifies its members, if it has one, and the node that holds them.
     Wrapper(Head, Node<'t>),
-    /// Not worth a mark: it belongs to what is before it.
+    /// No mark: it belongs to the item before it.
     Nothing,
 }
 
-/// What an item says about itself.
+/// The name and the declaration of an item.
 pub(super) struct Head {
     /// Its unqualified name, or empty.
     pub(super) name: String,
@@ -63,7 +63,7 @@ pub(super) fn marks(grammar: Grammar, text: &str, tree: &Tree) -> Result<Vec<Mar
     if walk.is_full() { Err(NoSyntax::Names) } else { Ok(walk.marks) }
 }
 
-/// Where something starts.
+/// The start of a node.
 #[derive(Clone, Copy)]
 struct Start {
     at: usize,
@@ -76,7 +76,7 @@ impl Start {
     }
 }
 
-/// A line, and where the first of its characters is that is no white space: looked for once, however much starts on it.
+/// A line, and the position of its first non-blank character, which is searched once for all nodes of the line.
 #[derive(Clone, Copy)]
 struct Line {
     start: usize,
@@ -92,7 +92,7 @@ struct Lead {
     start: Start,
     last_row: usize,
     documents: bool,
-    /// Attributes belong to what follows, however far below.
+    /// Attributes belong to the next item, however far below.
     bound: bool,
 }
 
@@ -101,16 +101,16 @@ struct Walk<'t> {
     text: &'t str,
     separator: &'static str,
     marks: Vec<Mark>,
-    /// What the marks take, in bytes.
+    /// The size of the marks, in bytes.
     bytes: usize,
-    /// The line that was looked at last.
+    /// The last line that was searched.
     line: Line,
-    /// The line where the wrapper starts whose first mark is still to come.
+    /// The line of the wrapper that has no first mark yet.
     wrapper: Option<usize>,
 }
 
 impl<'t> Walk<'t> {
-    /// Marks the members of `parent`; `opened` is the row on which it opened, whose comments are not its members'.
+    /// Marks the members of `parent`; comments on the row `opened`, where it opened, do not belong to its members.
     fn members(&mut self, parent: Node<'t>, opened: Option<usize>, owner: &str, depth: usize) {
         let mut cursor = parent.walk();
         let mut lead: Option<Lead> = None;
@@ -148,7 +148,7 @@ impl<'t> Walk<'t> {
         self.detach(lead, owner);
     }
 
-    /// Marks one member, and what is in it if it is a container.
+    /// Marks one member, and its content if it is a container.
     fn item(&mut self, node: Node<'t>, role: Role<'t>, lead: Option<Lead>, owner: &str, depth: usize) {
         let start = lead.as_ref().map_or_else(|| Start::of(node), |lead| lead.start);
         let documented = lead.is_some_and(|lead| lead.documents);
@@ -182,7 +182,7 @@ impl<'t> Walk<'t> {
             self.wrapper = self.line(start);
         }
         if depth < DEEPEST {
-            // The wrapper itself may be the node (an error, a condition): it opens where its first line ends.
+            // The wrapper itself may be the node (an error, a condition): it opens at the end of its first line.
             self.members(body, Some(body.start_position().row), &symbol, depth + 1);
         }
         if outermost && self.wrapper.is_some() {
@@ -193,7 +193,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Returns the start of the line, if nothing but white space comes before on it.
+    /// Returns the start of the line, if only white space precedes on it.
     fn line(&mut self, start: Start) -> Option<usize> {
         let line = start.at - start.column;
         if self.line.start != line {
@@ -206,7 +206,7 @@ impl<'t> Walk<'t> {
         self.bytes > LARGEST_MARKS
     }
 
-    /// Marks comments that no item follows closely.
+    /// Marks comments without a close item.
     fn detach(&mut self, lead: Option<Lead>, owner: &str) {
         if let Some(lead) = lead {
             self.mark(lead.start, Rank::Minor, owner, String::new(), String::new());

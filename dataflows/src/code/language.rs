@@ -1,22 +1,22 @@
-//! The grammars, and one parser a thread.
+//! The grammars, and one parser per thread.
 //!
-//! In: a language's name and a text. Out: its syntax tree, or the count that was spent before there was one.
+//! In: a language's name and a text. Out: its syntax tree, or the count whose budget was spent first.
 //!
-//! **Invariant:** whether a text is parsed follows from the text: budgets count the parser's own steps, the bytes it reads and
-//! the errors it meets, so a slow or busy machine gives the same tree. The parser recovers from errors, so a tree is no
-//! promise that the text is sound.
+//! **Invariant:** the text alone decides whether it is parsed: budgets count the parser's steps, the bytes it reads and the
+//! errors it meets, so a slow or busy machine gives the same tree. The parser recovers from errors, so a tree does not mean that
+//! the text is correct.
 //!
-//! Three things cost time and one memory, and each has a count of its own:
+//! Three things cost time and one costs memory, and each has its count:
 //!
 //! ```text
-//!  steps        ambiguity: the parser follows several readings at once   reported every hundred, held against the bytes reached
+//!  steps        ambiguity: the parser follows several readings at once   reported every hundred, compared with the bytes reached
 //!  bytes read   an external scanner that looks ahead to the text's end   the text is handed out in small slices
 //!  errors       recovery tries every token of the grammar at each        counted in a second parse, of one step in 33
-//!  open tokens  nesting, and whatever else waits for its end, in memory  counted in the same second parse
+//!  open tokens  nesting and other unfinished tokens, in memory           counted in the same second parse
 //! ```
 //!
-//! The budgets of steps and errors grow with the place that the parser has reached, so a text that spends too much is left
-//! near its beginning. None grows beyond [`LARGEST`] bytes: a rule may let larger files in, and they cost no more.
+//! The budgets of steps and errors grow with the parser's position, so an expensive text is abandoned near its beginning. None
+//! grows above [`LARGEST`] bytes: a rule may allow larger files, and they cost no more.
 
 use crate::data::NoSyntax;
 use crate::rules::GRAMMARS;
@@ -26,42 +26,41 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use tree_sitter::{Language, LogType, ParseOptions, ParseState, Parser, Tree};
 
-/// Bytes of a text up to which budgets grow.
+/// Text size in bytes up to which budgets grow.
 const LARGEST: usize = 1 << 20;
 
-/// How often the parser may report per byte up to where it has come, and how often beside that; it reports every hundred
-/// steps.
+/// Allowed reports per byte up to the parser's position, and a fixed number beside that; the parser reports every hundred steps.
 ///
-/// Of 19,700 files of published Rust, C, C++ and Python code the median takes 0.006 reports a byte and all but two fewer than
-/// 0.029; two tables of numbers take 0.057. Ambiguous text takes up to 0.18.
+/// Of 19,700 files of published Rust, C, C++ and Python code the median takes 0.006 reports a byte and all but two take fewer
+/// than 0.029; two tables of numbers take 0.057. Ambiguous text takes up to 0.18.
 const REPORTS_PER_BYTE: f64 = 0.03;
 const SPARE_REPORTS: f64 = 300.0;
 
-/// How many bytes are handed to the parser at once. What it reads again and again inside one slice is not seen, so a slice
-/// is small; handing it out costs less than a hundredth of a parse.
+/// Bytes handed to the parser at once. Repeated reads inside one slice are not seen, so a slice is small; handing out slices
+/// costs less than a hundredth of a parse.
 const SLICE: usize = 256;
 
-/// How many bytes may be handed out per byte of the text, and how many beside that.
+/// Bytes that may be handed out per byte of the text, and a fixed number beside that.
 ///
 /// Of the same files the median takes 1.5 bytes a byte, all but one in a thousand fewer than 6.4, and the most 21.6 in 69 KB:
-/// Python's scanner reads comments again to find where a block ends. A scanner that looks for the end of a literal that has
-/// none reads as many as the text is long, each time. What is spare takes some 0.4 s, and lets a comment of hundreds of lines pass.
+/// Python's scanner reads comments again to find the end of a block. A scanner that searches the end of an unclosed literal reads
+/// the whole rest of the text each time. The fixed number takes some 0.4 s, and lets a comment of hundreds of lines pass.
 const READ_PER_BYTE: f64 = 16.0;
 const SPARE_READ: f64 = 33_554_432.0;
 
-/// How many tokens may wait to become part of something: each takes some 300 bytes until then.
+/// Most unfinished tokens: each takes some 300 bytes.
 const MOST_OPEN: i64 = 200_000;
 
 /// How often the parser reports per byte of code at the most, but for one file in some; errors come with more, mostly.
 const USUAL_REPORTS_PER_BYTE: f64 = 0.009;
 
-/// Of so many reports one is looked at, since telling of a step takes ten times as long as the step.
+/// One report in so many is examined, because reporting a step takes ten times as long as the step.
 const COUNTED_OF: u64 = 33;
 
-/// How many errors a text may have per byte up to where the parser has come, and how many beside that.
+/// Allowed errors per byte up to the parser's position, and a fixed number beside that.
 ///
-/// A header full of macros that the grammar does not know has 0.04 a byte. Text that is no code at all has one or two a
-/// byte, each of which takes as long as a hundred steps.
+/// A header full of macros that the grammar does not know has 0.04 a byte. Text that is no code at all has one or two a byte,
+/// each of which takes as long as a hundred steps.
 const ERRORS_PER_BYTE: f64 = 0.05;
 const SPARE_ERRORS: f64 = 10_000.0;
 
@@ -75,7 +74,7 @@ pub(super) enum Grammar {
 }
 
 impl Grammar {
-    /// Returns the grammar for a language as rules name it.
+    /// Returns the grammar for a language name of the rules.
     pub(super) fn named(language: &str) -> Option<Self> {
         let index = GRAMMARS.iter().position(|grammar| grammar.0 == language)?;
         [Self::Rust, Self::C, Self::Cpp, Self::Python].get(index).copied()
@@ -95,8 +94,8 @@ impl Grammar {
         }
     }
 
-    /// Returns how many errors a text may have at the most. Published headers have 34,000; those of Python's line continuations
-    /// take 60 µs each behind 4,000 others.
+    /// Returns the most errors of a text. Published headers have 34,000; Python's line continuations take 60 µs each after 4,000
+    /// others.
     const fn most_errors(self) -> f64 {
         match self {
             Self::Rust | Self::C | Self::Cpp => 60_000.0,
@@ -119,7 +118,7 @@ thread_local! {
     static PARSER: RefCell<Parser> = RefCell::new(Parser::new());
 }
 
-/// Returns the tree of `text`, or the count that was spent before it was done.
+/// Returns the tree of `text`, or the count whose budget was spent.
 pub(super) fn parse(grammar: Grammar, text: &str) -> Result<Tree, NoSyntax> {
     PARSER.with_borrow_mut(|parser| {
         let language = grammar.language();
@@ -133,7 +132,7 @@ pub(super) fn parse(grammar: Grammar, text: &str) -> Result<Tree, NoSyntax> {
             }
             ControlFlow::Continue(())
         });
-        // A parser that was stopped would go on where it stopped, on whatever text comes next.
+        // A stopped parser would resume on whatever text comes next.
         parser.reset();
         match (meter.spent.get(), tree) {
             (Some(spent), _) => Err(spent),
@@ -142,7 +141,7 @@ pub(super) fn parse(grammar: Grammar, text: &str) -> Result<Tree, NoSyntax> {
     })
 }
 
-/// What a parse has used up so far.
+/// The counts of a parse so far.
 struct Meter<'t> {
     text: &'t [u8],
     reports: Cell<u64>,
@@ -156,7 +155,7 @@ impl<'t> Meter<'t> {
         Self { text, reports: Cell::new(0), reached: Cell::new(0), read: Cell::new(0), spent: Cell::new(None) }
     }
 
-    /// Parses, or goes on with a parse that was paused; returns nothing if a budget is spent or `pause` says so.
+    /// Parses, or resumes a paused parse; returns nothing if a budget is spent or `pause` says so.
     fn parse(&self, parser: &mut Parser, pause: &mut dyn FnMut() -> ControlFlow<()>) -> Option<Tree> {
         let mut progress = |state: &ParseState| {
             self.report(state.current_byte_offset());
@@ -186,7 +185,7 @@ impl<'t> Meter<'t> {
         if self.spent.get().is_some() { &[] } else { slice }
     }
 
-    /// Returns the bytes up to where the parser has come, as far as budgets grow with them.
+    /// Returns the bytes up to the parser's position, as far as budgets grow with them.
     fn counted(&self) -> f64 {
         self.reached.get().min(LARGEST) as f64
     }
@@ -196,16 +195,16 @@ impl<'t> Meter<'t> {
     }
 }
 
-/// What the parser told of the steps that were looked at.
+/// The parser's reports on the examined steps.
 #[derive(Default)]
 struct Tally {
     errors: AtomicU64,
-    /// Tokens and nodes that were put on the stack, less those that became part of others.
+    /// Tokens and nodes on the stack that are not yet part of a larger node.
     open: AtomicI64,
 }
 
 impl Tally {
-    /// Takes over one line of the parser's (`LOG` in tree-sitter's `parser.c`, whose version `rules/version.rs` names).
+    /// Processes one log line of the parser (`LOG` in tree-sitter's `parser.c`, whose version `rules/version.rs` names).
     fn take(&self, step: &str) {
         if step.starts_with("detect_error") || step.starts_with("skip_token") {
             self.errors.fetch_add(1, Ordering::Relaxed);
@@ -217,13 +216,13 @@ impl Tally {
     }
 }
 
-/// What the parser tells of its steps.
+/// Receives the parser's log lines.
 type Logger = Box<dyn FnMut(LogType, &str) + Send>;
 
-/// Parses `text` a second time, with a look at one report in [`COUNTED_OF`], and returns what was spent, if anything was.
+/// Parses `text` a second time, examines one report in [`COUNTED_OF`], and returns the spent count, if any.
 ///
-/// A parser tells of errors and of what it shifts only where it tells of every step. It is paused to be made to and paused again to be silent,
-/// and a pause may change how an ambiguity is resolved; so this parse only counts, and the one that gives the tree has none.
+/// A parser reports errors and shifts only if it reports every step. It is paused to switch reporting on and again to switch it
+/// off. A pause may change how an ambiguity is resolved, so this parse only counts; the one that gives the tree has no pauses.
 fn spent_unseen(grammar: Grammar, text: &[u8]) -> Option<NoSyntax> {
     let mut parser = Parser::new();
     parser.set_language(&grammar.language()).ok()?;

@@ -1,21 +1,21 @@
-//! The modules that manifests name.
+//! The module names in manifests.
 //!
-//! In: a path and its text. Out: the name of the module that the manifest's folder and everything below it belong to.
+//! In: a path and its text. Out: the module of the manifest's folder and everything below it.
 //!
-//! **Invariant:** whether a file is a manifest follows from its name alone; what it names follows from its name and text.
-//! A manifest that cannot be read names nothing. A change that leaves the name alone (a version, a dependency) leaves
-//! every card below it alone. What comes out of here changes with `rules::version::MANIFEST_VERSION`.
+//! **Invariant:** the file name alone decides whether a file is a manifest; name and text decide the module. An unreadable
+//! manifest names no module. A change that keeps the name (a version, a dependency) changes no card below it. Changes of the
+//! output here need a new `rules::version::MANIFEST_VERSION`.
 
 use crate::data::DocumentPath;
 use serde::Deserialize;
 
-/// The longest module name, in bytes; beyond it the manifest is no manifest.
+/// The longest module name, in bytes; a manifest with a longer one is ignored.
 const LONGEST_NAME: usize = 200;
 
 /// The largest manifest that is read, in bytes.
 const LARGEST_MANIFEST: usize = 1 << 20;
 
-/// The kinds of manifest, each known by its file name.
+/// The kinds of manifest, each recognised by its file name.
 #[derive(Clone, Copy)]
 enum Kind {
     Cargo,
@@ -23,7 +23,7 @@ enum Kind {
     SetupCfg,
     Package,
     GoMod,
-    /// The file name itself names the module: the part before the ending.
+    /// The file name itself is the module name: the part before the ending.
     Named(&'static str),
 }
 
@@ -44,13 +44,13 @@ fn kind(path: &DocumentPath) -> Option<Kind> {
     }
 }
 
-/// Says whether the file at `path` may name a module.
+/// Tells whether the file at `path` may name a module.
 #[must_use]
 pub fn is_manifest(path: &DocumentPath) -> bool {
     kind(path).is_some()
 }
 
-/// Returns the module that the manifest at `path` names for its folder and below.
+/// Returns the module name of the manifest at `path`, which applies to its folder and below.
 ///
 /// ```
 /// use dataflows::code::module_name;

@@ -1,17 +1,17 @@
 //! Hides the macros of C++ code bases that no grammar knows.
 //!
-//! In: a text. Out: the text as the parser is to see it: as long, line by line, with such macros as comments.
+//! In: a text. Out: the text for the parser: of equal length, line by line, with such macros as comments.
 //!
-//! **Invariant:** every byte keeps its place, so what the parser finds is where it is in the text. Comments and strings
-//! are left alone.
+//! **Invariant:** every byte keeps its position, so the parser's positions are those of the text. Comments and strings do not
+//! change.
 //!
-//! Unreal's `UCLASS(…)` and `GENERATED_BODY()` are no declarations, and in `class ENGINE_API AActor : public UObject` the
-//! parser takes the export macro for the class and loses the members. A comment may stand anywhere.
+//! Unreal's `UCLASS(…)` and `GENERATED_BODY()` are no declarations, and in `class ENGINE_API AActor : public UObject` the parser
+//! takes the export macro for the class name and loses the members. A comment may be anywhere.
 
 use super::language::Grammar;
 use std::borrow::Cow;
 
-/// Macros that stand in front of a declaration, or inside a class, with arguments and without a semicolon.
+/// Macros before a declaration, or inside a class, with arguments and without a semicolon.
 const MARKERS: [&str; 14] = [
     "UCLASS",
     "USTRUCT",
@@ -29,16 +29,16 @@ const MARKERS: [&str; 14] = [
     "GENERATED_UINTERFACE_BODY",
 ];
 
-/// How an export macro ends: `ENGINE_API`, `Q_CORE_EXPORT`.
+/// The suffixes of export macros: `ENGINE_API`, `Q_CORE_EXPORT`.
 const EXPORTS: [&str; 3] = ["_API", "_EXPORT", "_EXPORTS"];
 
 /// The longest arguments that are hidden.
 const LONGEST_ARGUMENTS: usize = 4_096;
 
-/// How often the text may be read in search of the end of arguments; behind that no macro is hidden.
+/// The text is read at most so many times in search of the end of arguments; after that no macro is hidden.
 const SEARCHES: usize = 8;
 
-/// Returns `text` as the parser for `grammar` is to see it.
+/// Returns `text` for the parser of `grammar`.
 pub(super) fn mask(grammar: Grammar, text: &str) -> Cow<'_, str> {
     if grammar != Grammar::Cpp {
         return Cow::Borrowed(text);
@@ -46,7 +46,7 @@ pub(super) fn mask(grammar: Grammar, text: &str) -> Cow<'_, str> {
     let mut hidden = Vec::new();
     let bytes = text.as_bytes();
     let mut at = 0;
-    // Bytes that may still be read in search of the end of arguments: many that are open would have many ends to look for.
+    // Bytes that may still be read in search of the end of arguments: every unclosed argument list causes a search.
     let mut left = SEARCHES * bytes.len();
     // The word before, for `class EXPORT Name`.
     let mut heads_type = false;
@@ -101,7 +101,7 @@ pub(super) fn mask(grammar: Grammar, text: &str) -> Cow<'_, str> {
     String::from_utf8(masked).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// Underscore, digits, letters, and every byte of a character that is not ASCII.
+/// Underscore, digits, letters, and every byte of a non-ASCII character.
 fn is_word(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphanumeric() || !byte.is_ascii()
 }
@@ -115,12 +115,12 @@ fn word_follows(rest: &[u8]) -> bool {
     next.is_some_and(|byte| is_word(*byte)) && rest.first().is_some_and(u8::is_ascii_whitespace)
 }
 
-/// Returns the length up to and with the first `end`, or of everything.
+/// Returns the length up to and including the first `end`, or of everything.
 fn find(bytes: &[u8], end: &[u8]) -> usize {
     bytes.windows(end.len()).position(|window| window == end).map_or(bytes.len(), |at| at + end.len())
 }
 
-/// Returns the length of a string literal; one that is not closed ends with its line.
+/// Returns the length of a string literal; an unclosed one ends with its line.
 fn string(bytes: &[u8]) -> usize {
     let mut at = 1;
     while at < bytes.len() {
@@ -133,7 +133,7 @@ fn string(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// Returns the length of white space and balanced parentheses that follow a macro's name.
+/// Returns the length of white space and balanced parentheses after a macro's name.
 fn arguments(bytes: &[u8]) -> Option<usize> {
     let open = bytes.iter().position(|byte| !matches!(byte, b' ' | b'\t')).filter(|at| bytes[*at] == b'(')?;
     let mut depth = 0_usize;

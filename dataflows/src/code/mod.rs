@@ -1,12 +1,12 @@
-//! What code says about itself: its items and their names, and the modules that manifests name.
+//! Items of code and their names, and the module names in manifests.
 //!
 //! In: a cleaned text in a language with a grammar, or a manifest. Out: marks where items start, and module names.
 //!
-//! **Invariant:** marks are in order, each at the start of a line, and a function of the text alone: budgets are counts and
-//! no times. Text without marks is no error: the cutter covers it all the same.
+//! **Invariant:** marks are in order, each at the start of a line, and a function of the text alone: budgets are counts and no
+//! times. Text without marks is no error: the cutter covers it all the same.
 //!
-//! The parsers are written in C, and a text may crash one. So they stand behind [`Outliner`]: a tracker gives one that parses
-//! in processes of its own, tests and the reference use [`InProcess`]. Both give the same marks.
+//! The parsers are written in C, and a text may crash one. So they are behind [`Outliner`]: a tracker provides one that parses in
+//! worker processes; tests and the reference use [`InProcess`]. Both give the same marks.
 //!
 //! ```text
 //!  language: which grammar, one parser a thread, its budget   mask: macros that no grammar knows
@@ -31,25 +31,25 @@ pub use outline::{InProcess, Outline, OutlineError, Outliner, PARSER_STACK, outl
 
 use serde::{Deserialize, Serialize};
 
-/// What a mark stands for.
+/// The kind of a mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Rank {
-    /// An item with a name of its own: a function, a type, a macro.
+    /// An item with a name: a function, a type, a macro.
     Item,
-    /// The opening of a type whose members follow.
+    /// The start of a type whose members follow.
     Header,
     /// Something small: an import, a constant, a field, a statement.
     Minor,
 }
 
-/// Where something starts in a text, comments and attributes in front of it included.
+/// The start of an item in a text, including its comments and attributes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Mark {
     /// The start of its first line.
     pub start: usize,
-    /// Whether it deserves a chunk.
+    /// Whether it gets a chunk.
     pub rank: Rank,
-    /// The qualified name of what it is part of, or empty.
+    /// The qualified name of its owner, or empty.
     pub owner: String,
     /// Its own qualified name, or empty.
     pub symbol: String,

@@ -1,9 +1,9 @@
-//! What a text's items are, whatever process parses it.
+//! The items of a text, independent of the process that parses it.
 //!
-//! In: a cleaned text and its language. Out: marks, or why there are none.
+//! In: a cleaned text and its language. Out: marks, or the reason why there are none.
 //!
-//! **Invariant:** an outline is a function of language and text. An error is none: it is owed to the moment (a limit of time
-//! or memory, a process that could not be started) and never stored.
+//! **Invariant:** an outline is a function of language and text. An error is not an outline: it is transient (a limit of time or
+//! memory, a process that could not be started) and never stored.
 
 use super::language::{Grammar, parse};
 use super::mask::mask;
@@ -11,32 +11,32 @@ use super::{Mark, item};
 use crate::data::NoSyntax;
 use serde::{Deserialize, Serialize};
 
-/// The stack of a thread that parses, in bytes: one constant, so that a text overflows it everywhere or nowhere.
+/// The stack of a parsing thread, in bytes: one constant, so that a text overflows it everywhere or nowhere.
 pub const PARSER_STACK: usize = 16 << 20;
 
-/// Texts with more bytes are parsed on a stack of [`PARSER_STACK`]; shorter ones fit into any thread's.
+/// Larger texts are parsed on a stack of [`PARSER_STACK`]; shorter ones fit into any thread's stack.
 const SHORT: usize = 16 << 10;
 
-/// What parsing made of a text.
+/// The result of parsing a text.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Outline {
-    /// Where its items start, in order.
+    /// The starts of its items, in order.
     Marks(Vec<Mark>),
     /// It is to be cut without its syntax.
     Without(NoSyntax),
 }
 
-/// Why a text has no outline for now.
+/// Reason why a text has no outline for now.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutlineError {
-    /// The parser did not come to an end.
+    /// The parser did not finish.
     #[error("cannot parse the text: {reason}; the next start tries again")]
     Failed {
-        /// What became of the parser.
+        /// The failure.
         reason: String,
     },
-    /// The work is to end, and this text was not parsed.
+    /// The tracker stops, and this text was not parsed.
     #[error("cannot parse the text: the tracker is stopping")]
     Halted,
 }
@@ -46,14 +46,14 @@ pub trait Outliner: Send + Sync + 'static {
     /// Returns the outline of a text.
     ///
     /// # Errors
-    /// Where that is owed to the moment.
+    /// If the failure is transient.
     fn outline(&self, language: &str, text: &str) -> Result<Outline, OutlineError>;
 
-    /// Ends what is under way: every call returns soon.
+    /// Stops the work in progress: every call returns soon.
     fn halt(&self) {}
 }
 
-/// Parses in this process, which a text that crashes the parser takes with it.
+/// Parses in this process; a text that crashes the parser ends the process too.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct InProcess;
 

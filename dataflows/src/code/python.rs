@@ -1,4 +1,4 @@
-//! What the nodes of Python are.
+//! The roles of the nodes of Python.
 //!
 //! In: a node of the Python grammar. Out: its role.
 //!

@@ -1,4 +1,4 @@
-//! What the nodes of Rust are.
+//! The roles of the nodes of Rust.
 //!
 //! In: a node of the Rust grammar. Out: its role.
 //!
@@ -63,7 +63,7 @@ pub(super) fn role<'t>(text: &str, node: Node<'t>) -> Role<'t> {
 
 /// Returns the bare name of the type that an `impl` is for: `&'a mut a::Foo<T>` is `Foo`.
 fn type_name<'a>(text: &'a str, mut node: Node<'_>) -> &'a str {
-    // Types nest as deep as a text likes; beyond a few levels the whole of it names it as well.
+    // Types nest without limit; after a few levels the whole text is the name.
     for _ in 0..8 {
         let inner = match node.kind() {
             "generic_type" | "reference_type" | "pointer_type" => node.child_by_field_name("type"),

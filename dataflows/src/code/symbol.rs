@@ -2,22 +2,21 @@
 //!
 //! In: slices of code. Out: strings without comments, line breaks and type arguments.
 //!
-//! **Invariant:** bounded: a declaration has at most 200 characters and is read from at most 2,000 bytes, whatever its
-//! length in the text.
+//! **Invariant:** bounded: a declaration has at most 200 characters and is read from at most 2,000 bytes of the text.
 
 /// The longest declaration, in characters.
 const LONGEST_NAME: usize = 200;
 
-/// How much of the text a declaration is read from, in bytes; attributes and comments inside it count.
+/// The most bytes of text that a declaration is read from, including attributes and comments inside it.
 const LONGEST_SLICE: usize = 2_000;
 
-/// The longest symbol, in characters; beyond it the text is no name.
+/// The longest symbol, in characters; longer text is no name.
 const LONGEST_SYMBOL: usize = 200;
 
 /// The longest qualified symbol, in bytes.
 const LONGEST_QUALIFIED: usize = 1_000;
 
-/// Returns a declaration as one line: comments gone, white space single, nothing left of the body's opening.
+/// Returns a declaration on one line: without comments, with single spaces, and without the opening of the body.
 pub(super) fn declaration(slice: &str) -> String {
     let mut end = slice.len().min(LONGEST_SLICE);
     while !slice.is_char_boundary(end) {
@@ -61,7 +60,7 @@ pub(super) fn declaration(slice: &str) -> String {
 
 /// Returns a name without type arguments and white space: `Foo<T>::bar` is `Foo::bar`.
 ///
-/// `operator<` and its kin keep their sign: the name behind `operator` is taken as it is.
+/// `operator<` and similar names keep their sign: the name after `operator` stays unchanged.
 pub(super) fn bare(name: &str) -> String {
     let (head, operator) = match name.find("operator") {
         Some(at) if !name[at + 8..].starts_with(|next: char| next.is_alphanumeric() || next == '_') => {
@@ -83,14 +82,14 @@ pub(super) fn bare(name: &str) -> String {
     bare
 }
 
-/// Returns a name as it is, up to the longest symbol.
+/// Returns a name unchanged, up to the longest symbol.
 pub(super) fn short(name: &str) -> String {
     name.chars().take(LONGEST_SYMBOL).collect()
 }
 
 /// Returns `owner` and `name` with `separator` between them, or the one that is not empty.
 ///
-/// Where that would be too long the owner is left out: each member would name it again.
+/// If that would be too long the owner is left out, because each member would repeat it.
 pub(super) fn qualified(owner: &str, separator: &str, name: &str) -> String {
     match (owner.is_empty(), name.is_empty()) {
         (false, false) if owner.len() + name.len() > LONGEST_QUALIFIED => name.to_owned(),

@@ -1,4 +1,4 @@
-//! Which items are found, and what they are called.
+//! Which items are found, and their names.
 
 use super::*;
 use crate::data::NoSyntax;

@@ -1,4 +1,4 @@
-//! What cleaning and chunking give: a document's fate, and the chunks of its text.
+//! The results of cleaning and chunking: a document's outcome, and the chunks of its text.
 //!
 //! In: nothing; these are the values that the clean and chunk stages put out and the memo keeps.
 //! **Invariant:** they are functions of (content, rule, charset of the tree) and (cleaned text, rule) alone: no path, view, commit or time.
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// What cleaning made of one content.
+/// The result of cleaning one content.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Cleaned {
     /// The content is a document: the hash of its text as UTF-8, and that text's size in bytes.
@@ -18,17 +18,17 @@ pub enum Cleaned {
         /// Bytes of the cleaned text.
         bytes: u64,
     },
-    /// The content is no document here, and counts under this reason.
+    /// The content is no document here, and is counted under this reason.
     Skipped(SkipReason),
-    /// Cleaning went wrong; the sentence says what and why.
+    /// Cleaning failed; the sentence says what and why.
     Fault(String),
-    /// As [`Self::Text`], of a content whose bytes were not UTF-8.
+    /// As [`Self::Text`], for a content that was not UTF-8.
     Converted {
         /// Names the cleaned text in the content-addressed store.
         text: TextHash,
         /// Bytes of the cleaned text.
         bytes: u64,
-        /// What the bytes were.
+        /// The original encoding.
         from: Conversion,
     },
 }
@@ -44,16 +44,16 @@ impl Cleaned {
     }
 }
 
-/// Which encoding a content had, and what says so.
+/// The encoding of a content, and the evidence for it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Conversion {
     /// The encoding, by its name in the Encoding Standard, in lower case.
     pub encoding: String,
-    /// What says so.
+    /// The evidence.
     pub by: Evidence,
 }
 
-/// What says which encoding a content has.
+/// The evidence for the encoding of a content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Evidence {
@@ -61,7 +61,7 @@ pub enum Evidence {
     Mark,
     /// The rule.
     Rule,
-    /// Where its NULs lie.
+    /// The positions of its NULs.
     Nulls,
     /// The detector, from many characters beyond ASCII.
     Guess,
@@ -72,7 +72,7 @@ pub enum Evidence {
 }
 
 impl Evidence {
-    /// Returns what `explain` says of it.
+    /// Returns the text for `explain`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -100,7 +100,7 @@ pub enum SkipReason {
     Symlink,
     /// A submodule: a commit of another repository.
     Submodule,
-    /// A rule leaves it out.
+    /// A rule excludes it.
     Excluded,
     /// A Git LFS pointer whose object is not in the local store.
     LfsMissing,
@@ -128,9 +128,9 @@ impl fmt::Display for SkipReason {
     }
 }
 
-/// Why a text in a language with a grammar was cut without its syntax: at blank lines and by indentation.
+/// Reason why a text in a language with a grammar was cut without its syntax: at blank lines and by indentation.
 ///
-/// Each but a crash follows from counts, so it is the same on every machine.
+/// Every reason except a crash follows from counts, so it is the same on every machine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum NoSyntax {
@@ -142,16 +142,16 @@ pub enum NoSyntax {
     Read,
     /// The parser met too many errors.
     Errors,
-    /// What the items are called takes too many bytes.
+    /// The names of the items take too many bytes.
     Names,
     /// The parser crashed, twice, the second time in a new process.
     Crash,
-    /// Too many tokens waited to become part of something.
+    /// Too many tokens were unfinished.
     Open,
 }
 
 impl NoSyntax {
-    /// Every reason, in the order of their codes, which stores keep.
+    /// Every reason, in the order of its code in stores.
     const ALL: [Self; 7] = [Self::Grammar, Self::Steps, Self::Read, Self::Errors, Self::Names, Self::Crash, Self::Open];
 
     /// Returns the word under which `status` counts the reason.
@@ -168,13 +168,13 @@ impl NoSyntax {
         }
     }
 
-    /// Returns the byte that stands for the reason in a store.
+    /// Returns the code of the reason in a store.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// Returns the reason that a byte stands for.
+    /// Returns the reason of a code.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
@@ -195,7 +195,7 @@ impl fmt::Display for NoSyntax {
     }
 }
 
-/// What kind of thing a chunk is part of; it is the `kind` of a hit.
+/// The kind of text that a chunk belongs to; it is the `kind` of a hit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ChunkKind {
@@ -213,7 +213,7 @@ impl ChunkKind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::Code, Self::Document, Self::Data, Self::Text];
 
-    /// Returns the word that stands for the kind in JSON and in rules.
+    /// Returns the name of the kind in JSON and in rules.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -227,17 +227,17 @@ impl ChunkKind {
 
 /// One piece of a cleaned text: an item of code, a section of a document, a run of paragraphs.
 ///
-/// `text` and the fields in front of it go into the entry's identity; `lines` does not.
+/// `text` and the fields before it are part of the entry's identity; `lines` is not.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Chunk {
-    /// What kind of thing it is part of.
+    /// The kind of text that it belongs to.
     pub kind: ChunkKind,
     /// The language, in lower case (`rust`, `cpp`, `markdown`), or empty where none is known.
     pub language: String,
     /// The qualified name of the item (`World::spawn`), or empty.
     pub symbol: String,
-    /// The line that says what the chunk is: the declaration of an item, the heading path of a section; may be empty.
-    /// It is searched as a field of its own and comes first in the embedded text.
+    /// The declaration of an item or the heading path of a section; may be empty. It is a search field of its own and comes first
+    /// in the embedded text.
     pub name: String,
     /// Names the chunk's text in the content-addressed store.
     pub text: TextHash,

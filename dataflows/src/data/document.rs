@@ -1,26 +1,26 @@
-//! What became of one file: a row that says it is indexed, skipped or at fault.
+//! The row of one file: indexed, skipped or at fault.
 //!
-//! **Invariant:** a row holds all that [`place`](super::place) needs, so the entries of a document, and the lines they
-//! stand on, follow from its row and the memo at any later time, for any version.
+//! **Invariant:** a row holds all inputs of [`place`](super::place). So the entries of a document and their lines follow from its
+//! row and the memo at any later time, for any version.
 
 use super::{Charset, ChunkingId, ContentId, DocumentPath, SkipReason};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A file of a view, and what became of it.
+/// A file of a view, with its outcome.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Document {
-    /// Where it stands.
+    /// Its path.
     pub path: DocumentPath,
     /// The object at that path.
     pub content: ContentId,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// The encoding that the tree gives it, where a setting of the tree does: its cleaned text is named by it too.
     pub charset: Option<Charset>,
 }
 
-/// What became of a file.
+/// The outcome of a file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Outcome {
     /// It is a document, cut into the chunks that `chunking` names.
@@ -34,16 +34,16 @@ pub enum Outcome {
     },
     /// It is no document, for this reason.
     Skipped(SkipReason),
-    /// A stage could not do its work on it.
+    /// A stage failed on it.
     Fault {
         /// The stage that failed.
         stage: StageName,
-        /// What was tried and why it failed, in one line.
+        /// The failed attempt and its reason, in one line.
         error: String,
     },
 }
 
-/// The expensive stages: those that run once per distinct input, with the memo behind them.
+/// The expensive stages: they run once per distinct input, and the memo keeps their results.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum StageName {
     /// From content to cleaned text.
@@ -55,7 +55,7 @@ pub enum StageName {
 }
 
 impl StageName {
-    /// Returns the word that stands for the stage in JSON.
+    /// Returns the name of the stage in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,20 +1,20 @@
-//! One chunk at one path: the unit that both indexes hold, and the card in front of it.
+//! An entry, which is one chunk at one path and the unit of both indexes; and its card.
 //!
-//! In: a document's path, its module, and its chunks in order. Out: entries, each with the lines it stands on.
+//! In: a document's path, its module, and its chunks in order. Out: entries, each with its lines.
 //!
-//! **Invariant:** an entry's identity is (path, card, text, n-th occurrence) and nothing else. The card follows from the
-//! chunk, the folder and the module, so a rename inside a folder leaves every card alone; lines are carried beside the
-//! entry and never in it, so text that only moves down keeps its entry.
+//! **Invariant:** an entry's identity is only (path, card, text, n-th occurrence). The card follows from the chunk, the folder
+//! and the module, so a rename inside a folder changes no card. Lines are beside the entry and never in it, so text that only
+//! moves down keeps its entry.
 
 use super::{CardHash, Chunk, ChunkKind, DocumentPath, EntryId, Hasher, Lines, TextHash};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The lines in front of a chunk's text: what it is, and where it stands.
+/// The card of a chunk: what describes it beside its text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Card {
-    /// What kind of thing the chunk is part of.
+    /// The kind of text that the chunk belongs to.
     pub kind: ChunkKind,
     /// The language, in lower case, or empty.
     pub language: String,
@@ -24,14 +24,14 @@ pub struct Card {
     pub name: String,
     /// The folder of the path, as text.
     pub folder: String,
-    /// The module that the nearest manifest names (`bevy_ecs`), or empty.
+    /// The module name in the nearest manifest (`bevy_ecs`), or empty.
     pub module: String,
-    /// Labels that the rules give the path (`version` → `0.16`), in the order of their names.
+    /// Labels of the path from the rules (`version` → `0.16`), in the order of their names.
     pub labels: Vec<(String, String)>,
 }
 
 impl Card {
-    /// Returns the name of this card.
+    /// Returns the hash of this card.
     #[must_use]
     pub fn hash(&self) -> CardHash {
         let mut hasher = Hasher::new("card")
@@ -47,8 +47,8 @@ impl Card {
         CardHash::from_words(hasher.finish())
     }
 
-    /// Returns what is searched beside the text, as a field of its own: the qualified name with its owner, which a
-    /// declaration does not say, and the declaration or heading path.
+    /// Returns the second search field: the qualified name with its owner, which a declaration lacks, and the declaration or
+    /// heading path.
     ///
     /// ```
     /// # use dataflows::data::{Card, ChunkKind};
@@ -70,8 +70,8 @@ impl Card {
 
     /// Returns the text that a model embeds for a chunk under this card.
     ///
-    /// The declaration or heading comes first, because the head of a document counts most; lines that only locate come
-    /// last (`docs/decisions/0003-embedded-text.md`).
+    /// The declaration or heading comes first, because the beginning of a document has the most weight; lines of the location
+    /// come last (`docs/decisions/0003-embedded-text.md`).
     #[must_use]
     pub fn embedded_text(&self, text: &str) -> String {
         let mut embedded =
@@ -88,10 +88,10 @@ impl Card {
     }
 }
 
-/// What a model is asked to embed: one text under one card.
+/// The input of a model: one text under one card.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct EmbedId {
-    /// The card in front of the text.
+    /// The card of the text.
     pub card: CardHash,
     /// The text.
     pub text: TextHash,
@@ -100,18 +100,18 @@ pub struct EmbedId {
 /// One chunk at one path.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Entry {
-    /// Where the document stands.
+    /// The path of the document.
     pub path: DocumentPath,
-    /// What the chunk is and where it stands.
+    /// The card of the chunk.
     pub card: CardHash,
     /// The chunk's text.
     pub text: TextHash,
-    /// How many chunks with the same card and text come before it in the document.
+    /// The number of earlier chunks with the same card and text in the document.
     pub occurrence: u32,
 }
 
 impl Entry {
-    /// Returns the identity that the digest, the ordinals and the order of ties are built on.
+    /// Returns the identity for the digest, the ordinals and the order of ties.
     #[must_use]
     pub fn id(&self) -> EntryId {
         let hasher = Hasher::new("entry")
@@ -122,21 +122,21 @@ impl Entry {
         EntryId::from_words(hasher.finish())
     }
 
-    /// Returns what the model is asked for this entry.
+    /// Returns the model's input for this entry.
     #[must_use]
     pub const fn embed_id(&self) -> EmbedId {
         EmbedId { card: self.card, text: self.text }
     }
 }
 
-/// An entry as it comes out of its document: with its card, and the lines it stands on.
+/// An entry with its card and its lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlacedEntry {
     /// The entry.
     pub entry: Entry,
-    /// The card that the entry names by its hash.
+    /// The card whose hash is in the entry.
     pub card: Card,
-    /// Where the text stands in the document's cleaned text.
+    /// The lines in the document's cleaned text.
     pub lines: Lines,
 }
 

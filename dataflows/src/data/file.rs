@@ -1,4 +1,4 @@
-//! What a source says: which object stands at which path of which view, and when that changed.
+//! The output of a source: the object at each path of each view, and its changes.
 //!
 //! **Invariant:** `Epoch` is the only clock inside; wall time travels as data beside it.
 
@@ -16,11 +16,11 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// One moving head of a source, as a number that the engine gives out.
+/// One moving head of a source, as a number that the engine assigns.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct View(pub u32);
 
-/// What kind of object stands at a path. The executable bit makes no difference: it is no part of a text.
+/// The kind of object at a path. The executable bit is ignored, because it is no part of a text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum FileMode {
     /// A regular file.
@@ -36,7 +36,7 @@ pub enum FileMode {
 pub struct FileState {
     /// The object's id: a blob, or the commit of a submodule.
     pub content: ContentId,
-    /// What kind of object it is.
+    /// The kind of object.
     pub mode: FileMode,
 }
 
@@ -45,19 +45,19 @@ pub struct FileState {
 pub struct File {
     /// The head that the path belongs to.
     pub view: View,
-    /// Where the file stands.
+    /// Its path.
     pub path: DocumentPath,
-    /// What stands there.
+    /// The object.
     pub state: FileState,
 }
 
-/// A path whose object came, went or changed between two states of a view.
+/// A path whose object was added, removed or changed between two states of a view.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FileChange {
-    /// Where the file stands.
+    /// Its path.
     pub path: DocumentPath,
-    /// What stood there, if anything did.
+    /// The old object, if any.
     pub before: Option<FileState>,
-    /// What stands there now, if anything does; never equal to `before`.
+    /// The new object, if any; never equal to `before`.
     pub after: Option<FileState>,
 }

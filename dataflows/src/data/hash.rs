@@ -1,13 +1,13 @@
-//! What names a value: 128-bit hashes of content, each kind with a type of its own.
+//! Identities of values: 128-bit hashes of content, with a type for each kind.
 //!
 //! In: bytes. Out: identities that flow through the graph in place of the bytes.
 //!
-//! **Invariant:** a hash is a function of the bytes and of its own domain string only, so the same value has the same
-//! name on every machine, and two kinds of value never share a name by accident.
+//! **Invariant:** a hash is a function only of the bytes and of its domain string. So a value has the same identity on every
+//! machine, and two kinds of value never share one by accident.
 //!
-//! BLAKE3 truncated to 128 bits (<https://github.com/BLAKE3-team/BLAKE3-specs>, section 2.6: any prefix of the output
-//! is itself a hash): a collision takes some 2⁶⁴ tries, and half the bytes halve the memory of every arrangement.
-//! Two `u64` and not a `u128`, whose alignment of 16 would pad each row.
+//! BLAKE3 truncated to 128 bits (<https://github.com/BLAKE3-team/BLAKE3-specs>, section 2.6: any prefix of the output is itself a
+//! hash): a collision takes some 2⁶⁴ tries, and half the bytes halve the memory of every arrangement. Two `u64` and not a `u128`,
+//! whose alignment of 16 would pad each row.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -24,7 +24,7 @@ use std::fmt;
 pub struct Hasher(blake3::Hasher);
 
 impl Hasher {
-    /// Starts a hash in the domain that `context` names.
+    /// Starts a hash in the domain `context`.
     #[must_use]
     pub fn new(context: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -33,7 +33,7 @@ impl Hasher {
         Self(hasher)
     }
 
-    /// Adds one part, behind its length.
+    /// Adds one part, after its length.
     #[must_use]
     pub fn part(mut self, bytes: &[u8]) -> Self {
         self.0.update(&(bytes.len() as u64).to_le_bytes());
@@ -65,7 +65,7 @@ macro_rules! identity {
                 Self(words)
             }
 
-            /// Returns the sixteen bytes that stand for this identity on disk.
+            /// Returns the sixteen bytes of this identity on disk.
             #[must_use]
             pub fn to_bytes(self) -> [u8; 16] {
                 let mut bytes = [0; 16];
@@ -74,7 +74,7 @@ macro_rules! identity {
                 bytes
             }
 
-            /// Returns the identity that [`Self::to_bytes`] gave.
+            /// Returns the identity of bytes from [`Self::to_bytes`].
             #[must_use]
             pub fn from_bytes(bytes: [u8; 16]) -> Self {
                 let words = u128::from_le_bytes(bytes);
@@ -97,27 +97,27 @@ macro_rules! identity {
 }
 
 identity! {
-    /// Names a text: the cleaned text of a document, or the text of a chunk.
+    /// Identifies a text: the cleaned text of a document, or the text of a chunk.
     TextHash
 }
 identity! {
-    /// Names a [`Card`](super::Card): what a chunk is and where it stands.
+    /// Identifies a [`Card`](super::Card).
     CardHash
 }
 identity! {
-    /// Names one content under one way of cleaning it: the distinct input of the clean stage.
+    /// Identifies one content under one way of cleaning it: the distinct input of the clean stage.
     DocumentId
 }
 identity! {
-    /// Names one cleaned text under one way of cutting it: the distinct input of the chunk stage.
+    /// Identifies one cleaned text under one way of cutting it: the distinct input of the chunk stage.
     ChunkingId
 }
 identity! {
-    /// Names one entry: (path, card, text, n-th occurrence), and nothing of a source, view, commit or time.
+    /// Identifies one entry: (path, card, text, n-th occurrence), and nothing of a source, view, commit or time.
     EntryId
 }
 identity! {
-    /// Names every setting, grammar and code version that can change what a stage puts out.
+    /// Identifies every setting, grammar and code version that can change a stage's output.
     Fingerprint
 }
 identity! {
@@ -126,14 +126,14 @@ identity! {
 }
 
 impl TextHash {
-    /// Returns the name of `text`.
+    /// Returns the hash of `text`.
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self::from_words(Hasher::new("text").part(text.as_bytes()).finish())
     }
 }
 
-/// The git blob id of a file's bytes, for directories as well: what a content is called outside.
+/// The git blob id of a file's bytes, for directories as well: the public id of a content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
 pub struct ContentId([u8; 20]);
 

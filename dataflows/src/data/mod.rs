@@ -1,7 +1,7 @@
-//! Every value that flows through the graph, and what names it.
+//! Every value that flows through the graph, and its identity.
 //!
-//! In the order of the flow: a [`File`] of a view becomes a [`Document`], a document [`Chunk`]s, and a chunk at a path
-//! an [`Entry`]. **Invariant:** values here are plain data; nothing in this folder reads a disk or a clock.
+//! In the order of the flow: a [`File`] of a view becomes a [`Document`], a document [`Chunk`]s, and a chunk at a path an
+//! [`Entry`]. **Invariant:** values here are plain data; nothing in this folder reads a disk or a clock.
 
 mod charset;
 mod chunk;

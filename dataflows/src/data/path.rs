@@ -1,7 +1,7 @@
-//! Paths as git has them: bytes, with `/` between the parts, relative to the source's root.
+//! Paths as in git: bytes, with `/` between the parts, relative to the source's root.
 //!
-//! **Invariant:** a path is never empty, never starts or ends with `/`, and need not be UTF-8; it is shown with
-//! replacement characters and compared by its bytes.
+//! **Invariant:** a path is never empty, never starts or ends with `/`, and need not be UTF-8. It is displayed with replacement
+//! characters and compared by its bytes.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -30,21 +30,21 @@ impl DocumentPath {
         String::from_utf8_lossy(&self.0)
     }
 
-    /// Returns the folder in front of the last `/`, or nothing for a file at the root.
+    /// Returns the folder before the last `/`, or nothing for a file at the root.
     #[must_use]
     pub fn folder(&self) -> &[u8] {
         let end = self.0.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
         &self.0[..end]
     }
 
-    /// Returns the part behind the last `/`.
+    /// Returns the part after the last `/`.
     #[must_use]
     pub fn file_name(&self) -> &[u8] {
         let start = self.0.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
         &self.0[start..]
     }
 
-    /// Returns the bytes behind the file name's last dot, if there is one that does not open the name.
+    /// Returns the bytes after the file name's last dot, unless that dot begins the name.
     #[must_use]
     pub fn extension(&self) -> Option<&[u8]> {
         let name = self.file_name();

@@ -1,6 +1,6 @@
-//! A model without a model: the bag of a text's words, each word a direction that its hash gives.
+//! A deterministic test model: the bag of a text's words, where each word's hash gives a direction.
 //!
-//! In: texts. Out: vectors in which texts that share words are near. It serves tests and dry runs.
+//! In: texts. Out: vectors; texts that share words are near. It serves tests and dry runs.
 //!
 //! **Invariant:** deterministic on every machine, in any batch; a text without a letter or digit has no vector.
 

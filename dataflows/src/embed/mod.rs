@@ -1,13 +1,13 @@
-//! What an embedding is, and what a model promises; the models themselves live at the edges.
+//! The embedding type and the contract of a model; the models are in the product.
 //!
-//! In: texts. Out: one [`Vector`] a text, or none where the model knows no word of it.
+//! In: texts. Out: one [`Vector`] per text, or none if the model knows no word of it.
 //!
-//! **Invariant:** a vector is a function of (text, model) alone: never of the other texts in the batch, of the thread
-//! or of the time. Its sixteen-bit components *are* the vector: memo, index and hashes hold these very bits, so nothing
-//! is rounded twice and two stores can be compared byte for byte.
+//! **Invariant:** a vector is a function of (text, model) alone: never of the other texts in the batch, of the thread or of the
+//! time. Its 16-bit components *are* the vector: memo, index and hashes hold these very bits, so no value is rounded twice, and
+//! two stores can be compared byte for byte.
 //!
-//! A text without a known word has no vector. That is a case of its own and not a zero vector, which would have no
-//! direction and so no cosine. Where texts come from and where vectors are kept is left to others.
+//! A text without a known word has no vector. This is a separate case and not a zero vector, which would have no direction and so
+//! no cosine.
 
 mod hash;
 mod vector;
@@ -33,13 +33,13 @@ pub trait Embedder: Send + Sync {
     /// known word.
     ///
     /// # Errors
-    /// When the model cannot be loaded or cannot be run.
+    /// If the model cannot be loaded or cannot be run.
     fn embed_documents(&self, texts: &[&str]) -> Result<Vec<Option<Vector>>, EmbedError>;
 
     /// Returns the vector of a question, of length 1 and not rounded, and `None` for a text without a known word.
     ///
     /// # Errors
-    /// When the model cannot be loaded or cannot be run.
+    /// If the model cannot be loaded or cannot be run.
     fn embed_query(&self, text: &str) -> Result<Option<Vec<f32>>, EmbedError>;
 
     /// Returns the cosine below which an entry is no nearer to a question than chance brings entries, where that was measured for
@@ -53,7 +53,7 @@ pub trait Embedder: Send + Sync {
     }
 }
 
-/// What went wrong on the way from a text to a vector.
+/// Errors on the way from a text to a vector.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedError {
@@ -72,7 +72,7 @@ pub enum EmbedError {
     /// Stored components are not those of a vector of length 1.
     #[error("the stored vector has length {length} where 1 is expected; make it again from its text")]
     NotUnit {
-        /// The length that was found.
+        /// The actual length.
         length: f64,
     },
     /// The model cannot be loaded or run.
@@ -80,7 +80,7 @@ pub enum EmbedError {
     Model {
         /// The model's name.
         model: String,
-        /// What stopped it.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
 }

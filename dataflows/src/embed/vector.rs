@@ -1,6 +1,6 @@
 //! One embedding: a direction, as sixteen-bit components.
 //!
-//! In: a model's `f32` output, or the stored components. Out: components that memo, index and hashes all hold.
+//! In: a model's `f32` output, or the stored components. Out: the components for memo, index and hashes.
 //!
 //! **Invariant:** every component is finite, and the length is 1 up to the rounding to `f16`.
 //!
@@ -11,8 +11,8 @@ use half::f16;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How far from 1 the length of rounded components may be: half a unit in the last place of `f16` (2⁻¹¹), with room
-/// for the subnormal components of vectors that have many.
+/// Allowed deviation of the length of rounded components from 1: half a unit in the last place of `f16` (2⁻¹¹), with room for
+/// vectors with many subnormal components.
 const LENGTH_TOLERANCE: f64 = 1.0 / 256.0;
 
 /// A unit vector; its rounded components are the vector.
@@ -31,17 +31,17 @@ impl Vector {
     /// Returns `components` scaled to length 1 and rounded.
     ///
     /// # Errors
-    /// When a component is not finite, or all are zero.
+    /// If a component is not finite, or all are zero.
     pub fn new(components: &[f32]) -> Result<Self, EmbedError> {
         let length = length(components.iter().map(|&component| f64::from(component)))?;
         let unit = components.iter().map(|&component| f16::from_f32((f64::from(component) / length) as f32));
         Ok(Self(unit.collect()))
     }
 
-    /// Wraps components that a `Vector` had before.
+    /// Wraps the components of an earlier `Vector`.
     ///
     /// # Errors
-    /// When a component is not finite, or the length is not 1.
+    /// If a component is not finite, or the length is not 1.
     pub fn from_components(components: impl Into<Box<[f16]>>) -> Result<Self, EmbedError> {
         let components = components.into();
         let length = length(components.iter().map(|component| component.to_f64()))?;
@@ -57,7 +57,7 @@ impl Vector {
         &self.0
     }
 
-    /// Returns the components, widened; nothing is lost.
+    /// Returns the components, widened without loss.
     #[must_use]
     pub fn to_f32(&self) -> Vec<f32> {
         self.0.iter().map(|component| component.to_f32()).collect()
@@ -70,7 +70,7 @@ impl Vector {
     }
 }
 
-/// Returns the Euclidean length, or why there is no direction.
+/// Returns the Euclidean length, or the reason why there is no direction.
 fn length(components: impl ExactSizeIterator<Item = f64>) -> Result<f64, EmbedError> {
     let dimensions = components.len();
     let mut squares = 0.0;

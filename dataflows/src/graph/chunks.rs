@@ -1,6 +1,6 @@
-//! From cleaned texts to chunk lists: each distinct text is cut once under each way of cutting.
+//! Cuts texts: each distinct text is cut once under each way of cutting.
 //!
-//! In: documents by the chunk list they will have. Out: the same documents, once that list is in the memo.
+//! In: documents by their future chunk list. Out: the same documents, once that list is in the memo.
 
 use super::Parts;
 use super::documents::{Representatives, Textual};
@@ -14,7 +14,7 @@ use differential_dataflow::VecCollection;
 use differential_dataflow::operators::ThresholdTotal;
 use std::sync::Arc;
 
-/// Cuts each distinct text once; a document comes out with its chunk list named, its module still empty.
+/// Cuts each distinct text once; a document leaves with its chunk list's identity, and its module still empty.
 pub(super) fn cut<'s>(
     texts: VecCollection<'s, Time, Textual>,
     parts: &Parts,
@@ -102,7 +102,7 @@ impl Task<(ChunkingId, TextHash, RuleId)> for ChunkTask {
     }
 
     fn batch(&self) -> usize {
-        // Parsing is the longest work of a small epoch; one text a call spreads it over all threads.
+        // Parsing is the longest work of a small epoch; one text per call spreads it over all threads.
         1
     }
 }

@@ -1,9 +1,9 @@
-//! From files to cleaned texts: each distinct content is cleaned once, however many paths and views hold it.
+//! Cleans contents: each distinct content is cleaned once, however many paths and views hold it.
 //!
-//! In: files. Out: per file its cleaned text, or the row that says why there is none.
+//! In: files. Out: per file its cleaned text, or the row with the reason why there is none.
 //!
-//! **Invariant:** a file leaves through exactly one of the outputs: `skipped`, `others` (skipped or at fault after a
-//! look at its content), or `texts`.
+//! **Invariant:** a file leaves through exactly one of the outputs: `skipped`, `others` (skipped or at fault after its content
+//! was read), or `texts`.
 
 use super::Parts;
 use crate::clean::convert;
@@ -19,16 +19,16 @@ use differential_dataflow::VecCollection;
 use differential_dataflow::operators::ThresholdTotal;
 use std::sync::Arc;
 
-/// A file that a rule takes for a document.
+/// A file that the rules accept as a document.
 pub(super) type Candidate = (View, DocumentPath, ContentId, RuleId);
 /// The same with the encoding that its tree gives it.
 pub(super) type Told = (Candidate, Option<Charset>);
-/// A document by the chunk list that its text and rule name.
+/// A document by the chunk list of its text and rule.
 pub(super) type Textual = (ChunkingId, (Candidate, Option<Charset>, TextHash));
 /// What the clean stage is asked.
 type Input = (DocumentId, ContentId, RuleId, Option<Charset>);
 
-/// Files by what the rules say of their path.
+/// Files by the decision of the rules on their path.
 pub(super) struct Routed<'s> {
     /// Files whose content decides.
     pub(super) documents: VecCollection<'s, Time, Candidate>,
@@ -36,7 +36,7 @@ pub(super) struct Routed<'s> {
     pub(super) skipped: VecCollection<'s, Time, (View, Document)>,
 }
 
-/// Sends each file where its path and mode say.
+/// Routes each file by its path and mode.
 pub(super) fn route(files: VecCollection<'_, Time, File>, rules: Arc<Rules>) -> Routed<'_> {
     let skipping = rules.clone();
     let skipped = files.clone().flat_map(move |file| {
@@ -54,7 +54,7 @@ pub(super) fn route(files: VecCollection<'_, Time, File>, rules: Arc<Rules>) -> 
     Routed { documents, skipped }
 }
 
-/// Returns why a file is no document, as far as its mode and path tell.
+/// Returns the reason why a file is no document, as far as its mode and path decide.
 pub(crate) fn skip_reason(rules: &Rules, file: &File) -> Option<SkipReason> {
     match file.state.mode {
         FileMode::Symlink => Some(SkipReason::Symlink),
@@ -63,17 +63,17 @@ pub(crate) fn skip_reason(rules: &Rules, file: &File) -> Option<SkipReason> {
     }
 }
 
-/// Documents by what cleaning made of them.
+/// Documents by the result of cleaning.
 pub(super) struct CleanedFiles<'s> {
-    /// Those that have a text.
+    /// Those with a text.
     pub(super) texts: VecCollection<'s, Time, Textual>,
-    /// Those that have none, with the reason or the fault.
+    /// Those without a text, with the reason or the fault.
     pub(super) others: VecCollection<'s, Time, (View, Document)>,
     /// The texts of manifests, which name the module of their folder.
     pub(super) manifests: VecCollection<'s, Time, (View, DocumentPath, TextHash)>,
 }
 
-/// Cleans each distinct content once and gives every file its share of the result.
+/// Cleans each distinct content once and joins the result to every file.
 pub(super) fn clean<'s>(files: VecCollection<'s, Time, Told>, parts: &Parts) -> CleanedFiles<'s> {
     let rules = parts.rules.clone();
     let files = files.map(move |(file, charset)| (rules.rule(file.3).document_id(file.2, charset), (file, charset)));
@@ -111,7 +111,7 @@ pub(super) fn clean<'s>(files: VecCollection<'s, Time, Told>, parts: &Parts) -> 
     CleanedFiles { texts, others, manifests }
 }
 
-/// For each rule the first one that cleans alike: rules that share a [`DocumentId`] must send one row to the stage.
+/// For each rule the first one with the same cleaning: rules that share a [`DocumentId`] must send one row to the stage.
 pub(super) struct Representatives(Vec<RuleId>);
 
 impl Representatives {
@@ -120,7 +120,7 @@ impl Representatives {
         Self::by(rules, probe)
     }
 
-    /// Groups rules by the name that each gives one and the same input.
+    /// Groups rules by the identity that each gives to the same input.
     pub(super) fn by<N: PartialEq>(rules: &Rules, name: impl Fn(RuleId) -> N) -> Self {
         let ids: Vec<RuleId> = rules.ids().collect();
         let first_like = |&id: &RuleId| ids.iter().copied().find(|&other| name(other) == name(id)).unwrap_or(id);
@@ -171,7 +171,7 @@ impl Task<Input> for CleanTask {
                     self.memo.put_cleaned(id, &Cleaned::Skipped(reason), None, Keep::WhileRunning);
                 }
                 Err(error) => {
-                    // Owed to the moment: a later run may find the object.
+                    // Transient: a later run may find the object.
                     self.memo.put_cleaned(id, &Cleaned::Fault(error.to_string()), None, Keep::WhileRunning);
                     faults += 1;
                 }

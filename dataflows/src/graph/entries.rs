@@ -1,7 +1,7 @@
-//! From documents to entries: each chunk takes its place at each path.
+//! Places the chunks of documents as entries at their paths.
 //!
-//! In: documents that know their module. Out: entries; the chunks that an edit left alone cancel in the consolidation
-//! behind this step.
+//! In: documents with their module. Out: entries. The consolidation after this step cancels the chunks that an edit did not
+//! change.
 
 use crate::data::{ChunkingId, Document, DocumentPath, Entry, Outcome, View, place};
 use crate::memo::{Chunked, Memo};
@@ -9,12 +9,12 @@ use crate::stage::Time;
 use differential_dataflow::VecCollection;
 use std::sync::Arc;
 
-/// Places the chunks of every document and remembers their cards.
+/// Places the chunks of every document and stores their cards.
 pub(super) fn place_all(
     documents: VecCollection<'_, Time, (View, Document)>,
     memo: Arc<dyn Memo>,
 ) -> VecCollection<'_, Time, (View, Entry)> {
-    // The content is dropped first: an edit that left the cleaned text as it was cancels before its chunks are read.
+    // The content is dropped first: an edit without a change of the cleaned text cancels before its chunks are read.
     let placed = documents.flat_map(|(view, document)| match document.outcome {
         Outcome::Indexed { chunking, module, labels } => Some((view, document.path, chunking, module, labels)),
         Outcome::Skipped(_) | Outcome::Fault { .. } => None,
@@ -24,7 +24,7 @@ pub(super) fn place_all(
     })
 }
 
-/// Returns the entries of one document. A card is remembered under its own hash, so doing it twice changes nothing.
+/// Returns the entries of one document. A card is stored under its own hash, so storing it twice changes nothing.
 fn entries_of(
     memo: &dyn Memo,
     path: &DocumentPath,
@@ -41,8 +41,8 @@ fn entries_of(
             })
             .collect(),
         Some(Chunked::Fault(_)) => Vec::new(),
-        // No entries would be a silent loss: their retraction, once the list is found again, would take back what never
-        // came.
+        // Returning no entries would be a silent loss: once the list is found again, the retraction would take back rows that
+        // were never inserted.
         None => {
             memo.lost(format!("the chunk list {chunking} of {path}"));
             Vec::new()

@@ -1,7 +1,7 @@
 //! The graph: from files of views to changes of entries, by epoch.
 //!
-//! In: a collection of [`File`]s. Out: through the sink, per epoch, the [`Entry`]s and [`Document`]s that came to life or
-//! died in each view.
+//! In: a collection of [`File`]s. Out: through the sink, per epoch, the inserted and retracted [`Entry`]s and [`Document`]s of
+//! each view.
 //!
 //! ```text
 //!  files (view, path, object) ──► routed by the rules ──┬──────────────────────────► skipped: no document here
@@ -18,12 +18,12 @@
 //!                           └────────────────────────► sink, when the frontier has passed the epoch
 //! ```
 //!
-//! **Invariant:** only identities, paths and small metadata are arranged; texts and vectors are in the memo. Everything
-//! that costs, or may waver, is in an [`asynchronous`] stage; what stands in a `map` here is a pure look-up or a pure
-//! function, so a retraction equals the insertion it undoes.
+//! **Invariant:** only identities, paths and small metadata are arranged; texts and vectors are in the memo. Expensive or
+//! non-deterministic work is in an [`asynchronous`] stage. A `map` here holds only a pure look-up or a pure function, so a
+//! retraction equals the insertion it undoes.
 //!
-//! A view is part of the key and the time is totally ordered: a partial order over branches would rule out
-//! `distinct_total` and show one branch's updates in another.
+//! A view is part of the key and the time is totally ordered: a partial order over branches would rule out `distinct_total` and
+//! show one branch's updates in another.
 
 mod chunks;
 mod documents;
@@ -51,35 +51,35 @@ use std::rc::Rc;
 use std::sync::Arc;
 use timely::dataflow::ProbeHandle;
 
-/// What the graph's stages work with.
+/// The services of the graph's stages.
 #[derive(Clone)]
 pub(crate) struct Parts {
-    /// Which path is cleaned and cut how.
+    /// The rules of cleaning and cutting.
     pub(crate) rules: Arc<Rules>,
-    /// Where results are remembered.
+    /// The memo of results.
     pub(crate) memo: Arc<dyn Memo>,
-    /// Where contents come from.
+    /// The source of contents.
     pub(crate) contents: Arc<dyn Contents>,
     /// The model that embeds.
     pub(crate) embedder: Arc<dyn Embedder>,
-    /// What parses.
+    /// The parser.
     pub(crate) outliner: Arc<dyn Outliner>,
-    /// Where the work is written down.
+    /// The record of the work.
     pub(crate) ledger: Arc<Ledger>,
-    /// The threads on which the expensive stages run.
+    /// The threads of the expensive stages.
     pub(crate) pool: Pool,
 }
 
-/// A row that came to life or died in a view.
+/// A row that is inserted or retracted in a view.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub(crate) enum Row {
     /// An entry of the indexes.
     Entry(View, Entry),
-    /// A file, and what became of it.
+    /// A file with its outcome.
     Document(View, Document),
 }
 
-/// Builds the graph over `files`; what it puts out is gathered by epoch in the returned handle of worker 0.
+/// Builds the graph over `files`; the returned handle of worker 0 gathers its output by epoch.
 pub(crate) fn build<'s>(
     files: VecCollection<'s, Time, File>,
     parts: &Parts,

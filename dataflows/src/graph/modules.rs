@@ -1,10 +1,10 @@
-//! Which module a folder belongs to: the one that the nearest manifest above it names.
+//! Assigns modules to folders: the name in the nearest manifest above.
 //!
-//! In: files, and the texts of manifests. Out: documents that know their module.
+//! In: files, and the texts of manifests. Out: documents with their module.
 //!
-//! **Invariant:** the module of a folder is a function of the tree alone: the deepest folder at or above it that holds a
-//! manifest with a name wins; where one folder holds several, the name that sorts first. The work goes by folders, not
-//! files, so a manifest that changes without changing its name moves nothing.
+//! **Invariant:** the module of a folder is a function of the tree alone: the deepest folder at or above it with a named manifest
+//! decides; if one folder has several, the name that sorts first. The work goes by folders, not files, so a manifest that changes
+//! without changing its name moves no entry.
 
 use super::folders::{Folder, Folders};
 use crate::code::module_name;
@@ -14,7 +14,7 @@ use crate::stage::Time;
 use differential_dataflow::VecCollection;
 use std::sync::Arc;
 
-/// Returns the module of every folder that holds a file, empty where no manifest names one.
+/// Returns the module of every folder with a file, empty without a named manifest.
 pub(super) fn of_folders<'s>(
     folders: &Folders<'s>,
     manifests: VecCollection<'s, Time, (View, DocumentPath, TextHash)>,
@@ -33,7 +33,7 @@ pub(super) fn of_folders<'s>(
     let candidates = folders.above.clone().join_map(named, |(view, ancestor): &Folder, folder, name: &String| {
         ((*view, folder.clone()), (ancestor.len() + 1, name.clone()))
     });
-    // A folder without a manifest above it has the empty name at depth 0, which any other beats.
+    // A folder without a manifest above it has the empty name at depth 0, which any other one replaces.
     let none = folders.own.clone().map(|folder| (folder, (0, String::new())));
     candidates.concat(none).reduce(|_folder, names, output| {
         let deepest = names.iter().map(|(name, _)| name.0).max().unwrap_or(0);

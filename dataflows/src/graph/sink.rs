@@ -1,9 +1,9 @@
-//! Where the graph ends: changes gathered by epoch, on worker 0.
+//! The end of the graph: changes gathered by epoch, on worker 0.
 //!
 //! In: rows and the vectors' progress. Out: per epoch a consolidated, sorted list of changes.
 //!
-//! **Invariant:** once the probe has passed an epoch, [`Gathered::take`] gives all of its changes, from all workers, and
-//! every vector they need is in the memo. The order within an epoch is that of the rows, not of their arrival.
+//! **Invariant:** once the probe has passed an epoch, [`Gathered::take`] returns all of its changes, from all workers, and every
+//! vector that they need is in the memo. The order within an epoch is that of the rows, not of their arrival.
 
 use super::Row;
 use crate::data::EmbedId;

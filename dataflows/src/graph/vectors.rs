@@ -1,6 +1,6 @@
-//! From entries to vectors: each distinct (card, text) is embedded once, in batches, beside the graph.
+//! Embeds the inputs of entries: each distinct (card, text) once, in batches, beside the graph.
 //!
-//! In: entries. Out: what was embedded, only so that the frontier tells when all of an epoch's vectors are in the memo.
+//! In: entries. Out: the embedded inputs, only so that the frontier tells when all of an epoch's vectors are in the memo.
 
 use super::Parts;
 use crate::data::{EmbedId, Entry, StageName, View};
@@ -11,7 +11,7 @@ use differential_dataflow::VecCollection;
 use differential_dataflow::operators::ThresholdTotal;
 use std::sync::Arc;
 
-/// Embeds each distinct input that the memo does not know.
+/// Embeds each distinct input that the memo does not have.
 pub(super) fn embed<'s>(
     entries: VecCollection<'s, Time, (View, Entry)>,
     parts: &Parts,
@@ -21,7 +21,7 @@ pub(super) fn embed<'s>(
     asynchronous(distinct, Arc::new(task), parts.pool.clone(), parts.ledger.clone())
 }
 
-/// Puts card and text together and asks the model.
+/// Joins card and text and calls the model.
 struct EmbedTask {
     memo: Arc<dyn Memo>,
     embedder: Arc<dyn Embedder>,

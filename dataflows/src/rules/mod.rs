@@ -1,11 +1,10 @@
-//! The rules: from a path to what is done with the file.
+//! The rules: they map a path to the treatment of its file.
 //!
-//! In: TOML that people edit. Out: for every path one rule, which says how its files are cleaned, cut and labelled.
+//! In: TOML that users write. Out: for every path one rule, which says how its files are cleaned, cut and labelled.
 //!
-//! **Invariant:** [`Rules::for_path`] is total and depends on the path's bytes alone; the first rule that matches wins,
-//! rules of one's own stand in front of the built-in ones, and the last built-in one matches every path. Equal
-//! fingerprints mean that every path and content comes out alike. Rules are values: reading files and noticing that they
-//! changed is left to others.
+//! **Invariant:** [`Rules::for_path`] is total and depends on the path's bytes alone. The first rule that matches applies; a
+//! user's rules come before the built-in ones, and the last built-in one matches every path. Equal fingerprints mean equal
+//! results for every path and content. Rules are values: the product reads the files and notices their changes.
 
 mod editorconfig;
 mod parse;
@@ -26,15 +25,15 @@ use crate::data::{Document, DocumentId, DocumentPath, Fingerprint, Hasher};
 use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
-/// The rules that hold without a configuration.
+/// The rules of an empty configuration.
 const BUILT_IN: &str = include_str!("../../pipelines/built-in.toml");
 
-/// Names a rule by its place among the rules it was read with.
+/// Identifies a rule by its position among the rules it was parsed with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct RuleId(u16);
 
 impl RuleId {
-    /// Returns the rule's place, counted from 0.
+    /// Returns the rule's position, counted from 0.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -58,7 +57,7 @@ impl RuleId {
 pub struct Rules {
     rules: Vec<Rule>,
     globs: GlobSet,
-    /// For each glob the rule it belongs to; ascending, so the first glob that matches belongs to the first rule.
+    /// For each glob its rule; ascending, so the first glob that matches belongs to the first rule.
     owners: Vec<RuleId>,
     fingerprint: Fingerprint,
 }
@@ -69,17 +68,17 @@ impl Rules {
         (0..u16::try_from(self.rules.len()).unwrap_or(u16::MAX)).map(RuleId)
     }
 
-    /// Returns the rules that hold without a configuration.
+    /// Returns the rules of an empty configuration.
     #[must_use]
     pub fn built_in() -> Self {
         Self::parse("").expect("the built-in rules are read by a test of this module")
     }
 
-    /// Returns the rules of `toml`, in front of the built-in ones.
+    /// Returns the rules of `toml`, followed by the built-in ones.
     ///
     /// # Errors
     ///
-    /// When the text is no rule file, a value stands for nothing, or a pattern is no glob.
+    /// If the text is no rule file, a value is unknown, or a pattern is no glob.
     pub fn parse(toml: &str) -> Result<Self, RuleError> {
         let built_in = parse::parse(BUILT_IN, &[])?;
         let mut rules = parse::parse(toml, &built_in)?;
@@ -104,7 +103,7 @@ impl Rules {
         Ok(Self { rules, globs: globs.build().map_err(RuleError::Globs)?, owners, fingerprint })
     }
 
-    /// Returns the fingerprint of everything in the rules, and behind them, that can change an entry.
+    /// Returns the fingerprint of everything in the rules, and of the code behind them, that can change an entry.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
@@ -120,7 +119,7 @@ impl Rules {
         }
     }
 
-    /// Returns what `id` stands for; an id that other rules gave stands for plain text.
+    /// Returns the rule of `id`; an id of other rules gives plain text.
     #[must_use]
     pub fn rule(&self, id: RuleId) -> &Rule {
         self.rules.get(usize::from(id.0)).unwrap_or(&self.rules[usize::from(self.last().0)])
@@ -150,7 +149,7 @@ fn fingerprint(rules: &[Rule]) -> Fingerprint {
         .part(&version::MANIFEST_VERSION.to_le_bytes())
         .part(&version::EDITORCONFIG_VERSION.to_le_bytes());
     for rule in rules {
-        // The count in front keeps ("a", ["b"]) and (["a", "b"]) apart.
+        // The count at the front keeps ("a", ["b"]) and (["a", "b"]) apart.
         hasher = hasher.part(rule.name.as_bytes()).part(&(rule.globs.len() as u64).to_le_bytes());
         for glob in &rule.globs {
             hasher = hasher.part(glob.as_bytes());

@@ -1,9 +1,9 @@
-//! Reads `[[rule]]` tables and checks them.
+//! Parses `[[rule]]` tables and checks them.
 //!
 //! In: a rule file in TOML. Out: rules in the order of the file, or an error that names the rule and the key.
 //!
-//! **Invariant:** a rule that comes out can be run: its words are known, its sizes are in bounds, its grammar exists. A
-//! key that nobody reads is an error, so that a misspelt one is not silently without effect.
+//! **Invariant:** every resulting rule can run: its values are known, its sizes are in bounds, its grammar exists. An unknown key
+//! is an error, so that a misspelt one is not silently ignored.
 
 use super::rule::{Cutting, Rule};
 use super::version::GRAMMARS;
@@ -11,35 +11,35 @@ use crate::data::{Charset, ChunkKind};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// No chunk is asked to be smaller than this: below it the cutting has no room to look for a good border.
+/// Lower bound of `whole_up_to`: below it the cutting has no room to look for a good border.
 const SMALLEST_WHOLE: usize = 200;
 
-/// No chunk is asked to be larger than this; see `chunk::cut::HARD_CAP`.
+/// Upper bound of `whole_up_to`; see `chunk::cut::HARD_CAP`.
 pub(crate) const LARGEST_WHOLE: usize = 4_000;
 
-/// The size above which a file is no document where a rule does not say: 1 MiB.
+/// The default size limit of a document: 1 MiB.
 const DEFAULT_MAX_BYTES: u64 = 1 << 20;
 
 /// The parser's offsets are `u32`, and the tree of a text takes many times its size.
 const LARGEST_MAX_BYTES: u64 = 256 << 20;
 
-/// Why a rule file cannot be used.
+/// Reason why a rule file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuleError {
     /// The file is not TOML, or a key is unknown or of the wrong type.
     #[error("cannot read the rules; each rule is a [[rule]] table, see dataflows/pipelines/built-in.toml for the keys")]
     Syntax(#[source] Box<toml::de::Error>),
-    /// A key has a value that nothing stands for.
+    /// The value of a key is unknown.
     #[error("rule `{rule}`: {key} cannot be `{value}`; use {expected}")]
     Value {
         /// The name of the rule.
         rule: String,
         /// The key.
         key: &'static str,
-        /// What the key says.
+        /// The value.
         value: String,
-        /// What it may say.
+        /// The allowed values.
         expected: String,
     },
     /// A pattern is no glob.
@@ -49,11 +49,11 @@ pub enum RuleError {
         rule: String,
         /// The pattern.
         glob: String,
-        /// What is wrong with it.
+        /// The error.
         #[source]
         source: globset::Error,
     },
-    /// The patterns are each in order, and too much together.
+    /// Each pattern is valid, but together they are too large.
     #[error("the patterns of the rules are too large together; use fewer or simpler ones")]
     Globs(#[source] globset::Error),
     /// More rules than a rule's number can count.
@@ -61,7 +61,7 @@ pub enum RuleError {
     TooMany(usize),
 }
 
-/// A rule file as it is written.
+/// A rule file as parsed.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleFile {
@@ -69,7 +69,7 @@ struct RuleFile {
     rule: Vec<RuleTable>,
 }
 
-/// One `[[rule]]` as it is written.
+/// One `[[rule]]` as parsed.
 #[derive(Deserialize, Clone)]
 #[serde(deny_unknown_fields)]
 struct RuleTable {
@@ -88,7 +88,7 @@ struct RuleTable {
     labels: Option<BTreeMap<String, String>>,
 }
 
-/// Returns the rules of one file, in its order; `known` are rules that `like` may name besides those in front.
+/// Returns the rules of one file, in order; `known` are rules that `like` may name besides the earlier ones.
 pub(super) fn parse(text: &str, known: &[Rule]) -> Result<Vec<Rule>, RuleError> {
     let file: RuleFile = toml::from_str(text).map_err(|error| RuleError::Syntax(Box::new(error)))?;
     let mut rules: Vec<Rule> = Vec::with_capacity(file.rule.len());

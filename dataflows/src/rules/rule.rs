@@ -1,9 +1,9 @@
-//! One rule: what becomes of the files that it matches.
+//! One rule: the treatment of the files that it matches.
 //!
-//! In: the settings of one `[[rule]]`, checked. Out: what `clean` and `chunk` ask for, and the identities of their inputs.
+//! In: the checked settings of one `[[rule]]`. Out: the settings for `clean` and `chunk`, and the identities of their inputs.
 //!
-//! **Invariant:** [`Rule::document_id`] covers every setting and version that can change what cleaning puts out, and
-//! [`Rule::chunking_id`] every one that can change the cutting, and neither covers more: rules that clean alike share
+//! **Invariant:** [`Rule::document_id`] covers every setting and version that can change the result of cleaning, and
+//! [`Rule::chunking_id`] every one that can change the cutting, and neither covers more. So rules with the same cleaning share
 //! their documents, and a new label or pattern computes nothing again.
 
 use super::version::{CHUNK_VERSION, CLEAN_VERSION, DECODERS, GRAMMARS, HEADINGS, PARSER};
@@ -23,7 +23,7 @@ pub(crate) enum Cutting {
 }
 
 impl Cutting {
-    /// Returns the word that stands for it in a rule.
+    /// Returns its name in a rule.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Syntax => "syntax",
@@ -33,15 +33,15 @@ impl Cutting {
         }
     }
 
-    /// Returns the cutting that `word` stands for.
+    /// Returns the cutting with this name.
     pub(crate) fn from_word(word: &str) -> Option<Self> {
         [Self::Syntax, Self::Heading, Self::Paragraph, Self::Line].into_iter().find(|cutting| cutting.as_str() == word)
     }
 
-    /// Returns the bytes up to which a piece stays whole where a rule does not say.
+    /// Returns the default number of bytes up to which a piece stays whole.
     ///
-    /// A piece beyond it comes in parts of about half: 800 bytes for documents, 1,000 for text, and 1,200 for code,
-    /// whose items are worth keeping together.
+    /// A larger piece is cut into parts of about half: 800 bytes for documents, 1,000 for text, and 1,200 for code, whose items
+    /// are worth keeping together.
     pub(crate) const fn default_whole_up_to(self) -> usize {
         match self {
             Self::Syntax | Self::Line => 2_400,
@@ -51,7 +51,7 @@ impl Cutting {
     }
 }
 
-/// What becomes of the files that one rule matches.
+/// The treatment of the files of one rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
     pub(super) name: String,
@@ -70,25 +70,25 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Returns the name under which `explain` shows the rule.
+    /// Returns the rule's name in `explain`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the word for the way the rule turns bytes into text.
+    /// Returns the name of the rule's cleaner.
     #[must_use]
     pub fn cleaner(&self) -> &str {
         "plain"
     }
 
-    /// Returns the word for the way the rule cuts a text.
+    /// Returns the name of the rule's chunker.
     #[must_use]
     pub fn chunker(&self) -> &str {
         self.cutting.as_str()
     }
 
-    /// Says whether the rule leaves its files out.
+    /// Tells whether the rule excludes its files.
     #[must_use]
     pub fn excluded(&self) -> bool {
         self.excluded
@@ -122,7 +122,7 @@ impl Rule {
         DocumentId::from_words(hasher.finish())
     }
 
-    /// Returns the name of `text` under this rule's way of cutting.
+    /// Returns the identity of `text` under this rule's cutting.
     #[must_use]
     pub fn chunking_id(&self, text: TextHash) -> ChunkingId {
         let hasher = Hasher::new("chunking").part(&text.to_bytes()).part(&self.cutting_fingerprint().to_bytes());
@@ -149,7 +149,7 @@ impl Rule {
         self.whole_up_to
     }
 
-    /// Covers what can change the text, or the reason why there is none.
+    /// Covers all settings that can change the text, or the reason why there is none.
     pub(super) fn cleaning_fingerprint(&self) -> Fingerprint {
         let mut hasher = Hasher::new("cleaning")
             .part(&CLEAN_VERSION.to_le_bytes())
@@ -165,7 +165,7 @@ impl Rule {
         Fingerprint::from_words(hasher.finish())
     }
 
-    /// Covers what can change the borders, the names and the kinds of chunks.
+    /// Covers all settings that can change the borders, names and kinds of chunks.
     pub(super) fn cutting_fingerprint(&self) -> Fingerprint {
         let mut hasher = Hasher::new("cutting")
             .part(&CHUNK_VERSION.to_le_bytes())

@@ -1,4 +1,4 @@
-//! Which rule a path gets, and what the identities cover.
+//! Which rule a path gets, and which settings the identities cover.
 
 use super::*;
 use crate::data::{ContentId, TextHash};

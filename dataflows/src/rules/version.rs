@@ -1,25 +1,24 @@
-//! The versions of everything that can change what cleaning or chunking puts out.
+//! The versions of everything that can change the output of cleaning or chunking.
 //!
 //! In: nothing. Out: constants that go into every fingerprint.
 //!
-//! **Invariant:** two builds that could clean or cut one text differently have different constants here. They stand in
-//! front of the code they speak of, because a rule's fingerprint must name a grammar that the rules cannot import.
-//! A test holds the crates' versions against the lock file; whoever changes the output of `clean`, `code` or `chunk`
-//! counts its number up by hand.
+//! **Invariant:** two builds that could clean or cut one text differently have different constants here. They are here, before
+//! the code that they describe, because a rule's fingerprint must name a grammar that the rules cannot import. A test compares
+//! the crates' versions with the lock file. A change of the output of `clean`, `code` or `chunk` needs a manual increment.
 
-/// Counts the changes of what the cleaners put out.
+/// Counts the changes of the cleaners' output.
 pub(crate) const CLEAN_VERSION: u32 = 2;
 
-/// Counts the changes of where chunks are cut and how they are named.
+/// Counts the changes of chunk borders and names.
 pub(crate) const CHUNK_VERSION: u32 = 2;
 
-/// Counts the changes of what the manifests are read to say.
+/// Counts the changes of the manifest parsers' output.
 pub(crate) const MANIFEST_VERSION: u32 = 1;
 
 /// Counts the changes of what `.editorconfig` files are read to say.
 pub(crate) const EDITORCONFIG_VERSION: u32 = 1;
 
-/// The crates that guess and undo an encoding.
+/// The crates that detect and decode encodings.
 pub(crate) const DECODERS: [(&str, &str); 2] = [("chardetng", "1.0.0"), ("encoding_rs", "0.8.44")];
 
 /// The crate that finds the headings.
@@ -40,7 +39,7 @@ pub(crate) const GRAMMARS: [(&str, &str, &str); 4] = [
 mod tests {
     use super::*;
 
-    /// A grammar that is updated without a word here would serve chunks of the old one from the cache.
+    /// Without a change here, an updated grammar would serve chunks of the old one from the cache.
     #[test]
     fn the_lock_file_holds_the_versions_that_the_fingerprints_name() {
         let lock = include_str!("../../../Cargo.lock");

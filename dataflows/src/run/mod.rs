@@ -1,12 +1,12 @@
-//! Start and stop the graph behind a plain handle: no type of timely shows outside this crate.
+//! Starts and stops the graph behind a plain handle: no type of timely is visible outside this crate.
 //!
-//! In: [`Mill::feed`], one call an epoch. Out: one [`EpochDone`] an epoch, in order, from [`Mill::finished`].
+//! In: [`Mill::feed`], one call per epoch. Out: one [`EpochDone`] per epoch, in order, from [`Mill::finished`].
 //!
-//! **Invariant:** an epoch comes out only when its frontier has passed: every result it needs is in the memo. Epochs are
-//! fed in ascending order and come out in that order, also those that change nothing.
+//! **Invariant:** an epoch is returned only when its frontier has passed: the memo has every result that it needs. Epochs are fed
+//! in ascending order and returned in that order, including those without changes.
 //!
-//! One worker is the default: small epochs are most of the work, and a second worker makes each of them wait for two. The
-//! expensive stages have threads of their own.
+//! One worker is the default: most work is small epochs, and with a second worker each of them waits for both. The expensive
+//! stages have their own threads.
 
 use crate::code::Outliner;
 use crate::data::{Document, Entry, Epoch, File, FileChange, View};
@@ -24,25 +24,25 @@ use timely::dataflow::ProbeHandle;
 use timely::scheduling::SyncActivator;
 use timely::worker::Worker;
 
-/// How often a worker that has nothing to do, and no driver that wakes it, looks whether the graph is halted.
+/// How often a worker that is idle and was not woken checks whether the graph is halted.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What a mill is made of.
+/// The parts of a mill.
 #[derive(Clone)]
 pub struct MillParts {
-    /// Which path is cleaned and cut how.
+    /// The rules of cleaning and cutting.
     pub rules: Arc<Rules>,
-    /// Where results are remembered.
+    /// The memo of results.
     pub memo: Arc<dyn Memo>,
-    /// Where contents come from.
+    /// The source of contents.
     pub contents: Arc<dyn Contents>,
     /// The model that embeds.
     pub embedder: Arc<dyn Embedder>,
-    /// What parses: in processes of its own, or in this one ([`InProcess`](crate::code::InProcess)).
+    /// The parser: in worker processes, or in this process ([`InProcess`](crate::code::InProcess)).
     pub outliner: Arc<dyn Outliner>,
 }
 
-/// How many threads a mill has.
+/// The numbers of threads of a mill.
 #[derive(Clone, Copy, Debug)]
 pub struct MillThreads {
     /// Workers of the dataflow.
@@ -51,34 +51,34 @@ pub struct MillThreads {
     pub pool: usize,
 }
 
-/// What one epoch changed, in all views.
+/// The changes of one epoch, in all views.
 #[derive(Debug)]
 pub struct EpochDone {
-    /// Which epoch.
+    /// The epoch.
     pub epoch: Epoch,
-    /// Entries that came (+1) or went (−1), by view, sorted.
+    /// Entries inserted (+1) or retracted (−1), by view, sorted.
     pub entries: Vec<(View, Entry, isize)>,
-    /// Files whose row came (+1) or went (−1), by view, sorted.
+    /// Files whose row was inserted (+1) or retracted (−1), by view, sorted.
     pub documents: Vec<(View, Document, isize)>,
-    /// What the expensive stages did for it.
+    /// The work of the expensive stages.
     pub work: Work,
-    /// When it was fed.
+    /// The time when it was fed.
     pub fed: Instant,
-    /// When all of it had come out of the graph.
+    /// The time when all of it had left the graph.
     pub finished: Instant,
 }
 
-/// Why a mill cannot go on.
+/// Reason why a mill cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MillError {
-    /// The operating system gave no thread.
+    /// The operating system refused a thread.
     #[error("cannot start the dataflow's threads")]
     Threads(#[source] std::io::Error),
     /// The worker did not start.
     #[error("cannot start the dataflow: {0}")]
     Start(String),
-    /// The worker ended; what was published stays, and a new start continues from there.
+    /// The worker ended. Published epochs stay, and a new start continues from there.
     #[error("the dataflow's worker has stopped; start again to continue from the last published version")]
     Stopped,
 }
@@ -103,7 +103,7 @@ impl Mill {
     /// Starts the workers and the pool.
     ///
     /// # Errors
-    /// Where threads cannot be had.
+    /// If threads cannot be started.
     pub fn start(parts: MillParts, threads: MillThreads) -> Result<Self, MillError> {
         let halt = Halt::default();
         let pool = Pool::start(threads.pool, halt.clone()).map_err(MillError::Threads)?;
@@ -113,7 +113,7 @@ impl Mill {
         let (feeds, queue) = mpsc::channel();
         let (done, finished) = mpsc::channel();
         let (started, activator) = mpsc::channel();
-        // Worker 0 takes the driver's ends; the others only do their share of the graph.
+        // Worker 0 takes the driver's ends; further workers only do their share of the graph.
         let driver = Mutex::new(Some((queue, done, started)));
         let halting = halt.clone();
         let config = timely::Config::process(threads.workers.max(1));
@@ -127,10 +127,10 @@ impl Mill {
         Ok(Self { feeds: Some(feeds), finished: Some(finished), activator, guards: Some(guards), halt, outliner })
     }
 
-    /// Feeds one epoch: what changed in `view`. Epochs must ascend.
+    /// Feeds one epoch: the changes in `view`. Epochs must ascend.
     ///
     /// # Errors
-    /// Where the worker has ended.
+    /// If the worker has ended.
     pub fn feed(&self, epoch: Epoch, view: View, changes: Vec<FileChange>) -> Result<(), MillError> {
         let mut rows = Vec::with_capacity(changes.len());
         for FileChange { path, before, after } in changes {
@@ -143,35 +143,35 @@ impl Mill {
         }
         let feeds = self.feeds.as_ref().ok_or(MillError::Stopped)?;
         feeds.send(Feed { epoch, changes: rows, fed: Instant::now() }).map_err(|_| MillError::Stopped)?;
-        // First sent, then woken: the other way round the worker could fall asleep over a full queue.
+        // First sent, then woken: in the other order the worker could go to sleep over a full queue.
         self.activator.activate().map_err(|_| MillError::Stopped)
     }
 
-    /// Returns the channel on which finished epochs arrive, the first time it is asked.
+    /// Returns the channel of finished epochs, on the first call.
     pub fn finished(&mut self) -> Option<mpsc::Receiver<EpochDone>> {
         self.finished.take()
     }
 
-    /// Ends the graph without finishing what is under way: no epoch comes out any more. What is in the memo by then stays
-    /// there; a stage's job that runs is ended soon, and those behind it are dropped.
+    /// Ends the graph without finishing the work in progress: no further epoch is returned. Results in the memo stay. A running
+    /// stage job ends soon, and waiting jobs are dropped.
     pub fn halt(&self) {
         self.halt.ask();
         self.outliner.halt();
-        // Fails only where the worker has ended.
+        // This fails only if the worker has ended.
         let _ = self.activator.activate();
     }
 
-    /// Ends the input, waits until what was fed has come out, and stops the threads.
+    /// Ends the input, waits until all fed epochs are finished, and stops the threads.
     ///
     /// # Errors
-    /// Where a worker had ended before.
+    /// If a worker had ended before.
     pub fn stop(mut self) -> Result<(), MillError> {
         self.close()
     }
 
     fn close(&mut self) -> Result<(), MillError> {
         drop(self.feeds.take());
-        // Fails only where the worker has ended, and then there is nobody to wake.
+        // This fails only if the worker has ended, and then no wake-up is needed.
         let _ = self.activator.activate();
         let Some(guards) = self.guards.take() else { return Ok(()) };
         guards.join().into_iter().try_for_each(|ended| ended.map_err(|_| MillError::Stopped))
@@ -230,7 +230,7 @@ fn run_worker(worker: &mut Worker, parts: &Parts, driver: Option<Driver>, halt: 
         }
         input.flush();
         if feeding || !open.is_empty() {
-            // Woken by the driver, also to halt, and by the pool for every batch that is done.
+            // The driver wakes it, also to halt, and the pool does for every finished batch.
             worker.step_or_park(None);
         }
         while let Some(&(epoch, fed)) = open.front() {
@@ -240,14 +240,14 @@ fn run_worker(worker: &mut Worker, parts: &Parts, driver: Option<Driver>, halt: 
             open.pop_front();
             let finished = finish(gathered.borrow_mut().take(epoch.0), epoch, parts.ledger.take(epoch), fed);
             if done.send(finished).is_err() {
-                // Nobody listens any more: what is in flight may be dropped.
+                // The receiver is gone: work in flight may be dropped.
                 return;
             }
         }
     }
 }
 
-/// Drops what a halted graph holds, so that timely has nothing to go on with.
+/// Drops the state of a halted graph, so that timely stops.
 fn drop_dataflows(worker: &mut Worker, halt: &Halt) {
     if halt.is_asked() {
         worker.installed_dataflows().into_iter().for_each(|dataflow| worker.drop_dataflow(dataflow));

@@ -1,10 +1,9 @@
-//! The shapes of the log's records.
+//! The encodings of the log's records.
 //!
-//! In: records. Out: bytes on top of what the log already says, and back.
-//! **Invariant:** what [`encode`] puts out, [`decode`] reads to the end and nothing more; whatever else is found gives an
-//! error and leaves the staging as it was.
+//! In: records. Out: bytes relative to the log so far, and back. **Invariant:** [`decode`] reads the output of [`encode`] exactly
+//! to its end; other bytes give an error and leave the staging unchanged.
 //!
-//! A record says only what does not follow from the records before it:
+//! A record contains only what does not follow from earlier records:
 //!
 //! ```text
 //! version   1 flags epoch source commit[20] (base) (parent) time tokens tokens digest[32] (settings[32]) changes
@@ -15,19 +14,19 @@
 //! dropped   4 epoch versions                   their numbers, as a set
 //! view      5 epoch view version time          as 2, and when it was seen
 //! gone      6 epoch view time                  as 3, and when it was seen
-//! recount   7 epoch count (tokens tokens)…     of every version so far; each the difference to what stood there, less that of
+//! recount   7 epoch count (tokens tokens)…     of every version so far; each the difference to the old value, less that of
 //!                                              the version before
 //! version   8 as 1, with `fields tokens…` in place of `tokens tokens`
 //! recount   9 as 7, with `fields` behind count, and so many tokens for each version
 //! changes   entries in, entries out, document rows in, document rows out: each a set (see `codec`)
 //! ```
 //!
-//! Epochs count from the record before; versions are named by how far back they lie; time and tokens differ from the
-//! base, or else from the version before, which also lends its settings. Live counts are not written: they follow.
+//! Epochs count from the record before; versions are named by their distance; time and tokens differ from the base, or else from
+//! the version before, whose settings are also the default. Live counts are not written, because they follow.
 //!
-//! The time of a move is in milliseconds, as the difference to the move before it that has one, of whatever view. A file may
-//! be saved twice within a second, and the time between tells the states apart; a move that follows within 17 minutes takes
-//! three bytes for it, where seconds would take two.
+//! The time of a move is in milliseconds, as the difference to the last earlier move with a time, of any view. A file may be
+//! saved twice within a second, and the time distinguishes the states. A move within 17 minutes takes three bytes for it; seconds
+//! would take two.
 
 use crate::bitmaps::Moved;
 use crate::codec::{self, CodecError, Reader};
@@ -177,7 +176,7 @@ fn encode_version(new: &NewVersion, staging: &Staging<'_>, out: &mut Vec<u8>) {
     new.changes.pack(out);
 }
 
-/// Returns the version that a record leans on: its base, or else the version before it.
+/// Returns the version that a record refers to: its base, or else the version before it.
 fn reference<'a>(staging: &'a Staging<'_>, base: Option<&'a Version>) -> Option<&'a Version> {
     base.or_else(|| {
         let last = staging.next_version().checked_sub(1)?;
@@ -185,9 +184,9 @@ fn reference<'a>(staging: &'a Staging<'_>, base: Option<&'a Version>) -> Option<
     })
 }
 
-/// Reads one record and puts it on top of `staging`.
+/// Reads one record and adds it to `staging`.
 pub(crate) fn decode(reader: &mut Reader<'_>, staging: &mut Staging<'_>) -> Result<(), CodecError> {
-    // A recount is alone in its group: what leans on a version's tokens would have two accounts of them.
+    // A recount is alone in its group: another record would see two values of a version's tokens.
     if staging.is_recounted() {
         return Err(CodecError::Kind);
     }
@@ -214,7 +213,7 @@ pub(crate) fn decode(reader: &mut Reader<'_>, staging: &mut Staging<'_>) -> Resu
             let mut versions = RoaringBitmap::new();
             reader.set(|run| {
                 last = Some(*run.end());
-                // A made-up run must not make a set of all numbers.
+                // A forged run must not create a set of all numbers.
                 if u64::from(*run.end()) < staging.next_version() {
                     versions.insert_range(run);
                 }

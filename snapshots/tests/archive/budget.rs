@@ -15,7 +15,7 @@ impl Numbers {
     }
 }
 
-/// Commits appended at once, since a thousand syncs would take seconds; each is charged [`FRAME`] for a frame of its own.
+/// Commits per group, because a thousand syncs would take seconds; each commit is charged [`FRAME`] for a frame.
 const GROUP: u32 = 25;
 
 /// Bytes around a group in the log.
@@ -26,7 +26,7 @@ struct History {
     start: u32,
     commits: u32,
     inserted: u32,
-    /// Retracted entries lie in runs of this length, at random places.
+    /// Retracted entries are in runs of this length, at random places.
     run: u32,
     retracted: u32,
 }

@@ -1,4 +1,4 @@
-//! Promise: an archive that a release wrote keeps opening; one of another format is refused by name.
+//! Promise: an archive of an earlier release keeps opening; one of an unknown format is refused by name.
 
 use crate::model::{Link, Model, identity, other_tokens, tokens, tokens_of_three_fields};
 use snapshots::*;
@@ -60,7 +60,7 @@ fn drop_some(folder: &Path, mut model: Model) -> Model {
     model
 }
 
-/// Writes the same, counts its tokens as another analyzer does, and goes on from there.
+/// Writes the same, recounts its tokens as another analyzer does, and continues.
 fn write_and_recount(folder: &Path) -> Model {
     recount_and_go_on(folder, write_timed(folder), other_tokens)
 }
@@ -89,7 +89,7 @@ fn write_fixture() {
     fs::remove_file(fixture(FORMAT).join("versions.lock")).expect("the lock is there");
 }
 
-/// Fails unless a fixture opens, answers as the model does, and holds the bytes that are written today.
+/// Fails unless a fixture opens, answers as the model does, and equals today's bytes.
 fn check(format: u32, write: impl Fn(&Path) -> Model, tokens: TokensOf<'_>) {
     let folder = tempfile::tempdir().expect("a folder of its own");
     let model = write(folder.path());

@@ -1,19 +1,19 @@
-//! Promise: whatever happens in whatever order, the archive answers as plain sets would, to its writer, to a reader
-//! beside it, and to whoever opens it next, with or without its checkpoints.
+//! Promise: after any events in any order, the archive answers as plain sets would, to its writer, to a concurrent reader, and to
+//! a later reader, with or without its checkpoints.
 
 use crate::model::{Link, Model, identity, tokens};
 use proptest::prelude::*;
 use snapshots::*;
 use std::fs;
 
-/// One thing that happens.
+/// One event.
 #[derive(Clone, Debug)]
 enum Step {
     /// A group of versions, each on a base picked by its number, with a view that follows.
     Append(Vec<Commit>),
     MoveView(u32, usize),
     DropView(u32),
-    /// Retention drops every version whose number leaves this rest, unless a view points at it.
+    /// Retention drops every version whose number has this remainder, unless a view points at it.
     Drop(u32, u32),
     Reopen,
     Refresh,
@@ -68,7 +68,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Returns the version that lies `back` steps behind the newest, if there is one.
+/// Returns the version `back` steps before the newest, if there is one.
 fn pick(model: &Model, back: usize) -> Option<VersionId> {
     model.versions.len().checked_sub(back + 1).map(|at| VersionId::new(at as u32))
 }
@@ -85,7 +85,7 @@ proptest! {
         let mut writer = Archive::create_or_open_writer(folder.path()).expect("an empty folder opens");
         let mut reader = Archive::open_reader(folder.path()).expect("a reader opens beside the writer");
         let mut model = Model::default();
-        // The model before the last group, and where that group began, until it is torn.
+        // The model before the last group, and the start of that group, until it is torn.
         let mut last_group = None;
         for (number, step) in steps.into_iter().enumerate() {
             // A log of an earlier build, in which later moves have times.
@@ -161,9 +161,9 @@ proptest! {
             }
             model.check(&writer);
         }
-        // Whatever was spoilt is named, and nothing else.
+        // All damage is reported, and nothing else.
         let is_checkpoint = |damage: &Damage| matches!(damage, Damage::Checkpoint { .. });
-        // What only dropped versions held is not looked up: it may be gone.
+        // Entries that only dropped versions held are not looked up: they may be gone.
         let reached = model.reached();
         let identity = |ordinal: Ordinal| identity(ordinal).filter(|_| reached.contains(&ordinal.get()));
         let damage = writer.verify(&identity, &tokens);

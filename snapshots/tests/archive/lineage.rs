@@ -1,4 +1,4 @@
-//! Promise: `introduced` names the commit that brought an entry, or says how far back the log is sure.
+//! Promise: `introduced` names the commit that introduced an entry, or says how far back the log reaches.
 
 use crate::model::{Link, Model};
 use snapshots::*;
@@ -40,7 +40,7 @@ fn a_line_of_commits_from_the_root_knows_every_commit() {
         (Some(0), Link::Parent, 1, &[], &[0]),
         (Some(1), Link::Parent, 0, &[0], &[1]),
     ];
-    // 0 was taken back and brought again; the answers keep the order and repeats of the question.
+    // 0 was retracted and inserted again; the answers keep the order and repeats of the question.
     check(line, 2, &[(2, at(1)), (0, at(2)), (1, Introduced::Absent), (2, at(1)), (9, Introduced::Absent)]);
     check(line, 1, &[(1, at(0)), (0, Introduced::Absent)]);
 }
@@ -74,7 +74,7 @@ fn the_same_commit_under_other_rules_hides_only_what_the_rules_changed() {
 
 #[test]
 fn a_commit_without_a_parent_brought_all_that_it_holds() {
-    // Version 1 starts an orphan branch; it is stored against what the view held before.
+    // Version 1 starts an orphan branch; its base is the view's earlier version.
     let orphan: &[Step<'_>] =
         &[(None, Link::Parent, 2, &[], &[]), (Some(0), Link::Root, 1, &[], &[0]), (Some(1), Link::Parent, 1, &[], &[])];
     check(orphan, 2, &[(1, at(1)), (2, at(1)), (3, at(2))]);

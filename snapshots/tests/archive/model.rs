@@ -1,6 +1,6 @@
-//! The yardstick: every version as two plain sets, and the same questions answered the slow way.
+//! The reference model: every version as two plain sets, and slow answers to the same questions.
 //!
-//! In: the same steps that the archive gets. Out: what it should answer.
+//! In: the same steps as the archive's. Out: the expected answers.
 
 use roaring::RoaringBitmap;
 use snapshots::*;
@@ -42,9 +42,9 @@ pub(crate) enum Link {
     Gap,
     /// The same commit under other rules.
     Again,
-    /// The parent is a version, but not the base.
+    /// The parent is a version other than the base.
     Sideways,
-    /// The commit has no parent, as the first of an orphan branch.
+    /// The commit has no parent, like the first of an orphan branch.
     Root,
 }
 
@@ -84,8 +84,8 @@ pub(crate) fn commit(seed: u64) -> CommitId {
 }
 
 impl Model {
-    /// Adds a version: `fresh` new entries, the dead ones of `revived` and the live ones of `retracted`, and one fresh
-    /// document row in place of one that lives.
+    /// Adds a version: `fresh` new entries, the dead ones of `revived` and the live ones of `retracted`, and one fresh document
+    /// row in place of a live one.
     pub(crate) fn version(
         &mut self,
         base: Option<VersionId>,
@@ -146,7 +146,7 @@ impl Model {
         stated
     }
 
-    /// Counts the tokens of kept versions, and of those that come, as another analyzer does.
+    /// Recounts the tokens of kept and later versions, as another analyzer does.
     pub(crate) fn recount(&mut self, tokens_of: Counts) {
         self.tokens_of = Some(tokens_of);
         for (id, version) in (0..).map(VersionId::new).zip(&mut self.versions) {
@@ -156,11 +156,11 @@ impl Model {
         }
     }
 
-    /// Moves a view, or lets it go.
+    /// Moves a view, or removes it.
     pub(crate) fn view(&mut self, view: ViewId, version: Option<VersionId>) -> Record {
         let epoch = Epoch::new(self.epoch);
         let moves = self.moves.values().map(Vec::len).sum::<usize>() as i64;
-        // A clock that is set back now and then.
+        // A clock that is set back occasionally.
         let time = self.times.then_some(1_764_000_000_000 + moves * 40_000 - (moves % 3) * 90_000);
         self.moves.entry(view).or_default().push(Move { epoch, version, time });
         match version {
@@ -175,7 +175,7 @@ impl Model {
         }
     }
 
-    /// Drops of these versions the ones that may be dropped, if there are any.
+    /// Drops those of these versions that may be dropped.
     pub(crate) fn drop(&mut self, versions: impl Iterator<Item = VersionId>) -> Option<Record> {
         let may_go =
             |version: &VersionId| !self.dropped.contains(version) && self.views.values().all(|head| head != version);
@@ -191,7 +191,7 @@ impl Model {
         kept.flat_map(|(plain, _)| plain.entries.iter().copied()).collect()
     }
 
-    /// Returns what the archive should say of an entry.
+    /// Returns the expected answer for an entry.
     pub(crate) fn introduced(&self, version: VersionId, ordinal: u32) -> Introduced {
         let plain = &self.versions[version.get() as usize];
         if !plain.entries.contains(&ordinal) {
@@ -214,7 +214,7 @@ impl Model {
         }
     }
 
-    /// Fails unless the archive answers everything as this model does.
+    /// Fails unless the archive gives all of this model's answers.
     pub(crate) fn check(&self, archive: &Archive) {
         assert_eq!(archive.versions().len(), self.versions.len());
         assert_eq!(archive.views().map(|(view, head)| (view, head.version)).collect::<BTreeMap<_, _>>(), self.views);

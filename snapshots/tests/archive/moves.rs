@@ -1,12 +1,12 @@
-//! Promise: what a view stood at as of a time follows from the moves that were seen by then, also where a view comes back to
-//! a version; and a line of parents ends though states repeat.
+//! Promise: the target of a view as of a time follows from the moves seen by then, even if a view comes back to a version; and a
+//! line of parents ends although states repeat.
 
 use crate::model::{Link, Model, commit};
 use snapshots::*;
 
 const VIEW: ViewId = ViewId::new(0);
 
-/// A view that stands at A, B, A and C, one second after the other.
+/// A view that points at A, B, A and C, one second after the other.
 fn there_and_back(times: bool, folder: &std::path::Path) -> Archive {
     let mut archive = Archive::create_or_open_writer(folder).expect("an empty folder opens");
     let mut model = Model::default();

@@ -1,4 +1,4 @@
-//! Promise: the log takes nothing in that contradicts it, and a refused group leaves no trace.
+//! Promise: the log accepts no contradictory record, and a refused group leaves no trace.
 
 use crate::model::{Link, Model, commit};
 use snapshots::*;
@@ -58,7 +58,7 @@ fn a_group_with_one_wrong_record_is_refused_whole() {
         model.check(&archive);
     }
     assert_eq!(fs::read(folder.path().join("versions.log")).ok(), Some(log));
-    // The number that the refused versions had goes to another one, which is not mistaken for them.
+    // Another version gets the number of the refused ones and is not mistaken for them.
     let mut model = model;
     let other = model.version(Some(VersionId::new(1)), Link::Parent, 3, &[0], &[3]);
     archive.append(&[Record::Version(other)]).expect("the version may follow");

@@ -1,5 +1,4 @@
-//! Promise: a crash at any byte of the last write loses that write and nothing else; damage anywhere else is named and
-//! never cut away.
+//! Promise: a crash at any byte of the last write loses only that write; other damage is reported and never truncated.
 
 use crate::model::{Link, Model};
 use snapshots::*;

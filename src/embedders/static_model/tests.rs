@@ -1,4 +1,4 @@
-//! The built-in model against its reference vectors, and the remembered words against the tokenizer itself.
+//! The built-in model against its reference vectors, and the cached words against the tokenizer itself.
 
 use super::*;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn model() -> &'static StaticModel {
     model
 }
 
-/// The text as the tokenizer would get it in one piece.
+/// The text in the form in which the tokenizer would get it in one piece.
 fn prepared(text: &str) -> String {
     let mut words = Vec::new();
     for_each_word(text, |word| words.push(word.to_owned()));

@@ -1,22 +1,20 @@
-//! What a writer mends before it goes on: an index that lost some of the entries that versions reach, or whose words were
-//! found by another analyzer than this build's.
+//! Repairs a store before a writer continues: an index that lacks entries of kept versions, or that another analyzer made.
 //!
-//! In: the open parts of a store. Out: both indexes, complete, or an error that names what cannot be mended.
+//! In: the open parts of a store. Out: both indexes, complete, or an error that names what cannot be repaired.
 //!
 //! ```text
-//!  log ────────► reached ordinals ──┬─ rows missing in the catalogue ──► refused: nothing else knows them
+//!  log ────────► reached ordinals ──┬─ rows missing in the catalogue ──► refused: no other part has them
 //!                                   ├─ files of the lexical index damaged, documents missing,
-//!                                   │  or of another analyzer ──► made again (`reindex`)
+//!                                   │  or of another analyzer ──► rebuilt (`reindex`)
 //!                                   └─ vectors missing ──► appended again from the memo
 //! ```
 //!
-//! **Invariant:** what is made again is what was there: an entry's text, card and vector are in the database under their
-//! hashes. What was mended is told in one line.
+//! **Invariant:** rebuilt data equals the lost data: an entry's text, card and vector are in the database under their hashes.
+//! Each repair is logged in one line.
 //!
-//! Rows that no kept version reaches are left alone: a publish that names one of them looks for itself (`presence`).
+//! Rows that no kept version reaches are left alone: a publish that names one of them checks for itself (`presence`).
 //!
-//! Every file of the lexical index is read once for this, at some gigabyte a second; those of the vectors were read by
-//! their writer.
+//! This reads every file of the lexical index once, at some gigabyte a second; the vector writer has already read its files.
 
 use super::ApplyError;
 use super::reindex::{Reason, reindex};
@@ -29,13 +27,13 @@ use snapshots::{Archive, Bitmaps, Ordinal, Tokens};
 use std::fs;
 use std::path::Path;
 
-/// Vectors that are appended at once.
+/// Vectors per append.
 const BATCH: usize = 8192;
 
-/// Refuses a store whose version log is shorter than it was: opening it would take what is missing for never published.
+/// Refuses a store whose version log became shorter: opening it would treat the missing versions as never published.
 ///
 /// # Errors
-/// [`ApplyError::LogGone`] where the log is missing, and where the database fails.
+/// [`ApplyError::LogGone`] if the log is missing, and if the database fails.
 pub fn check_log(layout: &Layout, database: &Database) -> Result<(), ApplyError> {
     let log = layout.versions().join("versions.log");
     match database.log_bytes()? {
@@ -46,10 +44,10 @@ pub fn check_log(layout: &Layout, database: &Database) -> Result<(), ApplyError>
     }
 }
 
-/// Makes both indexes hold every entry that a version reaches, and opens the lexical one.
+/// Ensures that both indexes hold every entry of a version, and opens the lexical one.
 ///
 /// # Errors
-/// Where rows or results are missing that nothing else knows, and where a part cannot be read or written.
+/// If rows or results are missing that no other part has, and if a part cannot be read or written.
 pub fn heal(
     layout: &Layout,
     database: &Database,
@@ -67,14 +65,14 @@ pub fn heal(
     Ok(LexicalWriter::open_or_create(&layout.lexical())?)
 }
 
-/// Refuses a catalogue that lacks rows: with them, what versions hold is lost.
+/// Refuses a catalogue that lacks rows, because the content of versions is lost with them.
 fn check_rows(catalogue: &Catalogue, reached: &Bitmaps) -> Result<(), ApplyError> {
     let (entries, documents) = catalogue.counts()?;
     let missing = reached.entries.len().saturating_sub(entries) + reached.documents.len().saturating_sub(documents);
     if missing > 0 { Err(ApplyError::RowsGone { missing }) } else { Ok(()) }
 }
 
-/// Appends the vectors of those of some entries that have one and are not held; returns the entries that have none.
+/// Appends the missing vectors of some entries; returns the entries that have none.
 pub(super) fn append_vectors(
     catalogue: &Catalogue,
     memo: &StoreMemo,
@@ -101,7 +99,7 @@ pub(super) fn append_vectors(
     Ok(missing - with_vector)
 }
 
-/// Appends the vectors that the files lost, and tells of it.
+/// Appends the vectors that the files lost, and logs it.
 fn heal_vectors(
     catalogue: &Catalogue,
     memo: &StoreMemo,
@@ -119,7 +117,7 @@ fn heal_vectors(
     Ok(())
 }
 
-/// Adds the documents of some entries to the lexical index; they are found after its next commit.
+/// Adds the documents of some entries to the lexical index; searches find them after its next commit.
 pub(super) fn add_words(
     catalogue: &Catalogue,
     memo: &StoreMemo,
@@ -139,7 +137,7 @@ pub(super) fn add_words(
     Ok(())
 }
 
-/// Returns why the lexical index must be made again, if it must.
+/// Returns the reason why the lexical index must be rebuilt, if there is one.
 fn why_again(folder: &Path, reached: &RoaringBitmap) -> Result<Option<Reason>, ApplyError> {
     let reason = match lexical::check(folder, None) {
         Ok(check) => {
@@ -154,7 +152,7 @@ fn why_again(folder: &Path, reached: &RoaringBitmap) -> Result<Option<Reason>, A
     Ok(reason.map(Reason::Damaged))
 }
 
-/// Makes the lexical index from the stored texts of some entries, beside the old one, and puts it in its place.
+/// Rebuilds the lexical index from the stored texts of some entries, beside the old one, and replaces that.
 pub(super) fn make_lexical(
     place: &Path,
     catalogue: &Catalogue,
@@ -171,7 +169,7 @@ pub(super) fn make_lexical(
     put_in_place(&beside, place)
 }
 
-/// Puts a whole index in the place of another. Where it breaks off in between, there is no index, and the next start makes one.
+/// Replaces an index by a complete one. After a crash in between there is no index, and the next start rebuilds it.
 pub(super) fn put_in_place(beside: &Path, place: &Path) -> Result<(), ApplyError> {
     let old = place.with_file_name("lexical.damaged");
     remove(&old)?;

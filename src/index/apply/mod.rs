@@ -1,22 +1,22 @@
-//! From an epoch's changes to a published version: both indexes, the catalogue and the log, in one step.
+//! Publishes an epoch's changes as a version: both indexes, the catalogue and the log, in one step.
 //!
-//! In: what the graph put out for some epochs, each with the commit it stands for. Out: the versions, published.
+//! In: the graph's output for some epochs, each with its commit. Out: the versions, published.
 //!
 //! ```text
 //!  entries ±1 ──► ordinals (known, or new) ──► vectors: append, sync
 //!                                         ──► tantivy: add, commit
-//!                                         ──► presence: what the records name is in both indexes, or made again
+//!                                         ──► presence: named entries are in both indexes, or are rebuilt
 //!                                         ──► database: memo, catalogue, receipts, commit
 //!                                         ──► log: one group, sync       ◄── the commit point of everything
 //! ```
 //!
-//! **Invariant:** the version log is written last. Whatever a crash leaves of the steps before it, no version reaches;
-//! the publish that comes again finds its rows by their identities, and no ordinal is given out for another entry.
-//! Several epochs that wait share one pass through the steps, and still get a version each. A large step comes in parts,
-//! which are written as they come and published by the last of them (`part`).
+//! **Invariant:** the version log is written last. After a crash no version reaches the data of the steps before it; the repeated
+//! publish finds its rows by identity, and no ordinal is assigned to another entry. Several waiting epochs share one pass through
+//! the steps, and each still gets a version. A large step comes in parts, which are written as they come and published by the
+//! last of them (`part`).
 //!
-//! A version's delta is recorded against its parent's version where there is one, whatever its view stood at before; so
-//! what a commit brought is the same on every machine.
+//! A version's delta is recorded against its parent's version if there is one, whatever its view pointed at before. So a commit's
+//! delta is the same on every machine.
 
 mod error;
 mod heal;
@@ -45,10 +45,10 @@ use rustc_hash::FxHashMap;
 use snapshots::{Archive, Bitmaps, Ordinal, OrdinalCounter, SourceId, Tokens, VersionId, ViewId};
 use std::time::Instant;
 
-/// Entries that one transaction of the catalogue takes at the most.
+/// Most entries of one catalogue transaction.
 const TRANSACTION_ROWS: usize = 8192;
 
-/// Everything that a publish writes to; there is one a store.
+/// All parts that a publish writes to; one per store.
 pub struct IndexWriter {
     database: Database,
     catalogue: Catalogue,
@@ -63,9 +63,9 @@ pub struct IndexWriter {
     hot: Option<RoaringBitmap>,
     /// Entries that are known to have no vector.
     without_vector: RoaringBitmap,
-    /// Of heads whose step is under way: what its parts so far have brought.
+    /// Of heads with a step in progress: the changes of its parts so far.
     parts: FxHashMap<View, Parts>,
-    /// When the last epoch that came out of the graph did so.
+    /// The time when the last epoch left the graph.
     graph_free: Option<Instant>,
     sources: FxHashMap<SourceId, String>,
     views: FxHashMap<ViewId, String>,
@@ -73,11 +73,11 @@ pub struct IndexWriter {
     model: ModelId,
 }
 
-/// The open parts of a writer that publishes nothing at the moment.
+/// The open parts of a writer between publishes.
 pub(super) struct Beside<'a> {
-    /// What the graph holds, of all heads.
+    /// The live entries and documents of all heads of the graph.
     pub(super) graph: Bitmaps,
-    /// The versions that heads of the graph stand at.
+    /// The versions of the graph's heads.
     pub(super) versions: Vec<VersionId>,
     pub(super) database: &'a Database,
     pub(super) archive: &'a mut Archive,
@@ -85,14 +85,14 @@ pub(super) struct Beside<'a> {
     pub(super) vectors: &'a mut VectorWriter,
 }
 
-/// What the graph holds for one head, as bitmaps.
+/// The graph's state of one head, as bitmaps.
 #[derive(Clone, Default)]
 struct Head {
     version: Option<VersionId>,
     alive: Bitmaps,
 }
 
-/// What a batch brings that the store does not have.
+/// The additions of a batch to the store.
 #[derive(Default)]
 struct Batch {
     ordinals: FxHashMap<EntryId, Ordinal>,
@@ -105,10 +105,10 @@ struct Batch {
 }
 
 impl IndexWriter {
-    /// Takes over the open parts of a store, and what an unfinished publish left behind.
+    /// Takes the open parts of a store, including the orphans of an unfinished publish.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn new(
         database: Database,
         memo: StoreMemo,
@@ -120,7 +120,7 @@ impl IndexWriter {
     ) -> Result<Self, ApplyError> {
         let catalogue = database.catalogue();
         let (entries, documents) = (archive.used_entries(), archive.used_documents());
-        // Both indexes may hold orphans as well: their ordinals are passed over, never given out again.
+        // Both indexes may hold orphans as well: their ordinals are skipped and never assigned again.
         let next_entry = entries.max(catalogue.next_entry()?).max(lexical.next_ordinal()).max(vectors.next_ordinal());
         let next_document = documents.max(catalogue.next_document()?);
         Ok(Self {
@@ -150,15 +150,15 @@ impl IndexWriter {
         &self.archive
     }
 
-    /// Takes one short step of what keeps searches quick and can wait: what is alive in a head is kept apart from what only the
-    /// past holds, and many vectors are dealt out to lists. No answer changes, of any version. What takes long is left to
-    /// threads of that urgency, and a step ends early where `go_on` says no.
+    /// Takes one short step of maintenance: live entries are separated from historical ones, and many vectors are put into IVF
+    /// lists. No answer of any version changes. Long work is left to threads of that urgency, and a step ends early if `go_on`
+    /// returns false.
     ///
     /// # Errors
-    /// Where the lexical index fails: if a commit does, nothing more can be published then, and the next start goes on from what was
-    /// durable.
+    /// If the lexical index fails. If its commit fails, nothing more can be published, and the next start continues from the
+    /// durable state.
     pub fn tend(&mut self, urgency: Urgency, go_on: &dyn Fn() -> bool) -> Result<Tended, ApplyError> {
-        // Until heads are restored, and while a step is written in parts, what they hold would look dead.
+        // Before heads are restored, and while a step is written in parts, their entries would look dead.
         if self.heads.is_empty() || !self.parts.is_empty() {
             return Ok(Tended::Idle);
         }
@@ -173,13 +173,13 @@ impl IndexWriter {
         Ok(vectors.and(self.lexical.tend(hot, urgency, go_on)?.tended))
     }
 
-    /// Lets go of the database's file where much of it has become resident, and nobody holds it.
+    /// Unmaps the database if much of its file is resident, unless it is in use.
     pub fn let_go_of_much(&self) {
         self.database.let_go_of_much();
     }
 
-    /// Returns the open parts, for a collection between two publishes; nothing while a step is written in parts, of which no
-    /// version tells yet.
+    /// Returns the open parts, for garbage collection between two publishes; nothing while a step is written in parts, which no
+    /// version names yet.
     pub(super) fn beside(&mut self) -> Option<Beside<'_>> {
         Some(Beside {
             graph: self.in_graph()?,
@@ -191,7 +191,7 @@ impl IndexWriter {
         })
     }
 
-    /// Returns what the graph holds, of all heads; nothing while a step is written in parts.
+    /// Returns the graph's state of all heads; nothing while a step is written in parts.
     #[must_use]
     pub fn in_graph(&self) -> Option<Bitmaps> {
         if !self.parts.is_empty() {
@@ -205,26 +205,26 @@ impl IndexWriter {
         Some(graph)
     }
 
-    /// Returns the documents that the graph holds of a head, with those that parts of a step have brought so far.
+    /// Returns the graph's documents of a head, including those of the parts of a step so far.
     #[must_use]
     pub fn documents_of(&self, head: View) -> Option<&RoaringBitmap> {
         self.heads.get(&head).map(|head| &head.alive.documents)
     }
 
-    /// Finishes what runs beside publishing and closes the store's parts.
+    /// Finishes the background work and closes the store's parts.
     ///
     /// # Errors
-    /// Where a merge fails; what was published stays.
+    /// If a merge fails; published versions stay.
     pub fn close(mut self) -> Result<(), ApplyError> {
         self.vectors.give_up_upkeep();
         Ok(self.lexical.close()?)
     }
 
-    /// Publishes the epochs of a batch, all or none of them; but for parts of steps, which are written one by one, and
-    /// those in front of one.
+    /// Publishes the epochs of a batch, all or none of them. Exceptions are parts of steps, and the epochs before one: they are
+    /// written one by one.
     ///
     /// # Errors
-    /// Where something cannot be written; nothing of the batch is visible then, and the next start heals what it left.
+    /// If a write fails. Then nothing of the batch is visible, and the next start repairs the store.
     pub fn publish(&mut self, epochs: Vec<(Target, EpochDone)>) -> Result<Vec<Published>, ApplyError> {
         self.lexical.let_large_merges_wait(true);
         self.hot = None;
@@ -241,7 +241,7 @@ impl IndexWriter {
         Ok(published)
     }
 
-    /// Publishes epochs that are no parts: one pass, one group of the log.
+    /// Publishes epochs that are not parts: one pass, one group of the log.
     fn publish_group(&mut self, epochs: Vec<(Target, EpochDone)>) -> Result<Vec<Published>, ApplyError> {
         if epochs.is_empty() {
             return Ok(Vec::new());
@@ -285,7 +285,7 @@ impl IndexWriter {
                 .version(draft.version)
                 .cloned()
                 .ok_or(ApplyError::Unexpected("a version that was just appended is not in the archive"))?;
-            // A lost checkpoint costs time at the next look at an old version, nothing else.
+            // A missing checkpoint only costs time at the next search of an old version.
             if let Err(error) = self.archive.maybe_checkpoint(draft.version) {
                 tracing::warn!("cannot write a checkpoint: {error}");
             }
@@ -306,7 +306,7 @@ impl IndexWriter {
         Ok((source, view.and_then(|view| self.views.get(&view).cloned())))
     }
 
-    /// Returns what is alive after an epoch, and resolves what it touched to ordinals.
+    /// Returns the live ordinals after an epoch, and resolves its changes to ordinals.
     fn move_on(&mut self, mut alive: Bitmaps, done: &EpochDone, batch: &mut Batch) -> Result<Bitmaps, ApplyError> {
         let ids: Vec<EntryId> = done.entries.iter().map(|(_, entry, _)| entry.id()).collect();
         let known = self.catalogue.entry_ordinals(ids.iter().copied())?;
@@ -371,7 +371,7 @@ impl IndexWriter {
         Ok(ordinal)
     }
 
-    /// Writes new entries to both indexes, durably, and learns their token counts.
+    /// Writes new entries to both indexes, durably, and gets their token counts.
     fn write_indexes(&mut self, batch: &mut Batch) -> Result<(), ApplyError> {
         if batch.entries.is_empty() {
             return Ok(());
@@ -390,11 +390,10 @@ impl IndexWriter {
         Ok(self.lexical.commit(self.next_entry.used())?)
     }
 
-    /// Writes results and the catalogue's rows, which name results by number; returns the transaction that holds the last
-    /// of them.
+    /// Writes results and the catalogue's rows, which refer to results by number; returns the transaction with the last of them.
     ///
-    /// A first load goes in several transactions, whose pages would stay in memory otherwise: without a version in the log
-    /// their rows are orphans like any other.
+    /// A first load uses several transactions, whose pages would stay in memory otherwise: without a version in the log their
+    /// rows are ordinary orphans.
     fn write_catalogue<'m>(
         &self,
         mapping: &'m Mapping,
@@ -414,7 +413,7 @@ impl IndexWriter {
             }
             self.catalogue.put_entries(&mut transaction, entries.drain(..))?;
         }
-        // In the order of keys, so that the database fills its pages.
+        // In key order, so that the database fills its pages.
         let mut rows: Vec<_> = batch.rows.iter().map(|(ordinal, row)| (*ordinal, row)).collect();
         rows.sort_unstable_by_key(|(ordinal, _)| *ordinal);
         self.catalogue.put_documents(&mut transaction, rows.into_iter())?;

@@ -1,4 +1,4 @@
-//! A large step in parts: what each brings is written at once, and published by the last of them.
+//! A large step in parts: each part is written at once, and the last one publishes them.
 //!
 //! In: a part's changes. Out: rows in both indexes and in the catalogue that no version names yet, and sums over them.
 //!
@@ -8,10 +8,9 @@
 //!  last ──► vectors ──► tantivy ──► database ─────────►┘
 //! ```
 //!
-//! **Invariant:** a part adds nothing to the log, so what it wrote is as invisible as what an unfinished publish left: only
-//! the record that ends the step reaches it. What is kept in memory of a part does not grow with its texts: bitmaps, and a
-//! sum. The outcome does not depend on how a step was cut, since versions, digests and receipts are made of the head's
-//! bitmaps before the first part and after the last.
+//! **Invariant:** a part adds nothing to the log, so its rows are as invisible as orphans: only the record at the end of the step
+//! reaches them. The memory of a part does not grow with its texts: bitmaps and a sum. The result does not depend on how a step
+//! was cut, because versions, digests and receipts are computed from the head's bitmaps before the first part and after the last.
 
 use super::{ApplyError, Batch, IndexWriter};
 use dataflows::data::View;
@@ -21,21 +20,20 @@ use roaring::RoaringBitmap;
 use snapshots::{Digest, Tokens};
 use std::time::{Duration, Instant};
 
-/// What the parts of one step have brought so far.
+/// The changes of a step's parts so far.
 #[derive(Default)]
 pub(super) struct Parts {
-    /// Entries that they were the first to bring: those whose tokens and digest are summed here, so that nobody need look
-    /// them up again.
+    /// Entries that are new in these parts: their tokens and digest are summed here, so that they need no second look-up.
     pub(super) entries: RoaringBitmap,
     /// Their tokens.
     pub(super) tokens: Tokens,
     /// Their digest.
     pub(super) digest: Digest,
-    /// What the stages did.
+    /// The work of the stages.
     pub(super) work: Work,
-    /// How long the graph had them in hand.
+    /// The time in the graph.
     pub(super) graph: Duration,
-    /// How long writing took.
+    /// The time of writing.
     pub(super) apply: Duration,
 }
 

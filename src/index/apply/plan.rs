@@ -1,9 +1,9 @@
-//! What a batch adds to the version log: for every epoch its version, or the move of a view.
+//! Plans the log records of a batch: for every epoch its version, or the move of a view.
 //!
-//! In: what is alive after each epoch. Out: the records of one group, and the heads as they are once it is written.
+//! In: the live ordinals after each epoch. Out: the records of one group, and the heads after it is written.
 //!
-//! **Invariant:** a version's delta, statistics and digest are against its base and made of the delta alone, so they cost
-//! what the commit costs. The base is the parent's version where there is one, whatever the view stood at before.
+//! **Invariant:** a version's delta, statistics and digest are relative to its base and computed from the delta alone, so they
+//! cost as much as the commit. The base is the parent's version if there is one, whatever the view pointed at before.
 
 use super::part::Parts;
 use super::target::{CommitTarget, Purpose, Target, in_hand};
@@ -19,10 +19,10 @@ use snapshots::{
 };
 use std::time::{Duration, Instant};
 
-/// Rows of documents that are in memory at once while those of an epoch are counted.
+/// Most document rows in memory while those of an epoch are counted.
 const LOOK_ROWS: usize = 8192;
 
-/// What a batch will append to the log, and what it changes in memory once that is done.
+/// The records of a batch for the log, and the changes in memory once they are written.
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) records: Vec<Record>,
@@ -41,17 +41,17 @@ pub(super) struct Draft {
     pub(super) repaired: bool,
 }
 
-/// An epoch, and what the parts of the step that it ends have brought before.
+/// An epoch, and the earlier parts of the step that it ends.
 #[derive(Clone, Copy)]
 struct Step<'a> {
     target: &'a Target,
     done: &'a EpochDone,
     parts: Option<&'a Parts>,
-    /// How long the graph had it in hand.
+    /// Its time in the graph.
     graph: Duration,
 }
 
-/// What is known of a version of this batch before it is in the log.
+/// The data of a version of this batch before it is in the log.
 struct Staged {
     alive: Bitmaps,
     tokens: Tokens,
@@ -59,7 +59,7 @@ struct Staged {
 }
 
 impl IndexWriter {
-    /// Decides what each epoch adds to the log.
+    /// Decides the log records of each epoch.
     pub(super) fn plan(
         &self,
         epochs: &[(Target, EpochDone)],
@@ -92,11 +92,11 @@ struct Planner<'a> {
     plan: Plan,
     staged: FxHashMap<VersionId, Staged>,
     commits: FxHashMap<(SourceId, CommitId), VersionId>,
-    /// Heads whose parts have gone into an epoch of this batch.
+    /// Heads whose parts an epoch of this batch has used.
     used: FxHashSet<View>,
     next_version: u32,
     next_epoch: u64,
-    /// When the epoch before came out of the graph.
+    /// The time when the previous epoch left the graph.
     graph_free: Option<Instant>,
     share: Duration,
 }
@@ -110,8 +110,8 @@ impl<'a> Planner<'a> {
                 let known = self.known(commit.source, commit.commit);
                 let version = match known {
                     Some(version) if self.is_current(version) && self.alive(version)? == alive => version,
-                    // The snapshot that is there was made under other rules, or is damaged: the newest one counts. Where the
-                    // rules lead to the same, the new record is short, and says so to the next start.
+                    // The existing snapshot was made under other rules, or is damaged: the newest one counts. If the rules give
+                    // the same entries, the new record is short, and tells the next start so.
                     _ => self.new_version(step, commit, &alive)?,
                 };
                 self.publish(step, commit, version, known == Some(version), known.is_some())?;
@@ -153,12 +153,12 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Returns what the parts of a head's step have brought, to the epoch that ends the step.
+    /// Returns the parts of a head's step, for the epoch that ends the step.
     fn parts_of(&mut self, head: View) -> Option<&'a Parts> {
         if self.used.insert(head) { self.writer.parts.get(&head) } else { None }
     }
 
-    /// Notes where a head of the graph stands; one that left earlier in the batch is back.
+    /// Notes the version of a head of the graph; a head that left earlier in the batch is back.
     fn stand(&mut self, graph_view: View, version: Option<VersionId>, alive: Bitmaps) {
         self.plan.gone.retain(|gone| *gone != graph_view);
         self.plan.heads.insert(graph_view, Head { version, alive });
@@ -182,7 +182,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Returns tokens and digest of a version that is known already.
+    /// Returns tokens and digest of a known version.
     fn totals(&self, version: VersionId) -> Result<(Tokens, Digest), ApplyError> {
         if let Some(staged) = self.staged.get(&version) {
             return Ok((staged.tokens, staged.digest));
@@ -200,7 +200,7 @@ impl<'a> Planner<'a> {
             })
     }
 
-    /// Adds a version for a commit: its delta, statistics and digest against the best base there is.
+    /// Adds a version for a commit: its delta, statistics and digest against the best available base.
     fn new_version(&mut self, step: Step<'_>, commit: &CommitTarget, alive: &Bitmaps) -> Result<VersionId, ApplyError> {
         let target = step.target;
         let parent = commit.parent.and_then(|parent| self.known(commit.source, parent));
@@ -214,7 +214,7 @@ impl<'a> Planner<'a> {
         let (mut tokens, mut digest) = base.map(|base| self.totals(base)).transpose()?.unwrap_or_default();
         let (mut came, mut went) = (changes.entries.inserted.clone(), changes.entries.retracted.clone());
         if let Some(parts) = step.parts {
-            // The entries that are summed already; those of them that did not live to the end are taken back again.
+            // The entries that are summed already; those that did not live to the end are subtracted again.
             digest.add_all(parts.digest);
             tokens.add(parts.tokens);
             went |= &parts.entries - &came;
@@ -266,7 +266,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Adds the views' moves and the line that says what the epoch took.
+    /// Adds the views' moves and the line with the cost of the epoch.
     fn publish(
         &mut self,
         step: Step<'_>,
@@ -310,7 +310,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Counts documents that came, changed and went.
+    /// Counts documents that were added, changed and removed.
     fn count_documents(&self, changes: &Delta, receipt: &mut Receipt) -> Result<(), ApplyError> {
         let rows = |ordinals: &RoaringBitmap| -> Result<FxHashMap<_, _>, ApplyError> {
             let mut rows = FxHashMap::default();
@@ -335,7 +335,7 @@ impl<'a> Planner<'a> {
         let both: FxHashSet<_> = came.keys().filter(|path| went.contains_key(*path)).collect();
         receipt.added = (came.len() - both.len()) as u64;
         receipt.removed = (went.len() - both.len()) as u64;
-        // A row changes as well when its module does; a document changes with its content.
+        // A row also changes if its module does; a document changes with its content.
         receipt.changed = both.iter().filter(|path| came.get(**path) != went.get(**path)).count() as u64;
         Ok(())
     }
@@ -345,8 +345,8 @@ fn delta(before: &RoaringBitmap, after: &RoaringBitmap) -> Delta {
     Delta { inserted: after - before, retracted: before - after }
 }
 
-/// Returns the milliseconds of a receipt: diff, clean, chunk, embed, apply, and from the first look to now; and how much of the last
-/// was spent on other epochs.
+/// Returns the milliseconds of a receipt: diff, clean, chunk, embed, apply, and from the first look until now; and how much of
+/// the last was spent on other epochs.
 fn timings(target: &Target, work: &Work, graph: Duration, apply: Duration) -> ([f32; 6], Duration) {
     let total = target.begun.elapsed();
     let stages = [target.diff, work.clean.time, work.chunk.time, work.embed.time, apply, total];

@@ -1,19 +1,18 @@
-//! What a publish answers for: each entry that it names is in both indexes.
+//! Ensures that each entry named by a publish is in both indexes.
 //!
 //! In: the records of a publish, before they are logged. Out: both indexes with every entry that these name.
 //!
 //! ```text
 //!  records ──► named entries ──┬─ no document ──► added again from its text, committed
-//!                              └─ no vector ────► the row says that it has one? ──► appended again from the memo
+//!                              └─ no vector ────► does its row have one? ──► appended again from the memo
 //!
-//!  before the batch: a file went ──┬─ of vectors ──► written again from memory
-//!                                  └─ of words ────► the lexical index is made again from the stored texts
+//!  before the batch: a lost file ──┬─ of vectors ──► written again from memory
+//!                                  └─ of words ────► the lexical index is rebuilt from the stored texts
 //! ```
 //!
-//! **Invariant:** a row of the catalogue says what an entry is, and not that an index has it: a row that no kept version
-//! reaches may have outlived files that were lost, since the next start mends what versions reach and nothing else. So what a
-//! record names is looked up in the sets of what both indexes hold, at a cost that follows the delta, and what is missing is
-//! made again from the database before the log names it.
+//! **Invariant:** a catalogue row says what an entry is. It does not prove that an index has it: the next start repairs only what
+//! versions reach, so a row outside of them may have survived lost files. So the publish looks up each entry of a record in the
+//! sets of both indexes, at a cost that follows the delta, and rebuilds missing ones from the database before the log names them.
 
 use super::{ApplyError, IndexWriter, heal};
 use crate::index::lexical::LexicalWriter;
@@ -21,12 +20,12 @@ use roaring::RoaringBitmap;
 use snapshots::Record;
 
 impl IndexWriter {
-    /// Takes the writer back with all files of both indexes in place: what was removed under a running writer is made again.
+    /// Returns the writer with all files of both indexes in place: files that were removed under a running writer are rebuilt.
     ///
-    /// Costs a look at the names in two folders where nothing is missing.
+    /// If nothing is missing, the cost is listing two folders.
     ///
     /// # Errors
-    /// Where files cannot be written again; the next start mends them.
+    /// If files cannot be written again; the next start repairs them.
     pub fn with_lost_files(mut self) -> Result<Self, ApplyError> {
         let written = self.vectors.write_lost()?;
         if written > 0 {
@@ -45,7 +44,7 @@ impl IndexWriter {
         Ok(Self { lexical: LexicalWriter::open_or_create(&place)?, ..self })
     }
 
-    /// Makes both indexes hold each entry that a version of `records` is the first to name.
+    /// Ensures that both indexes hold each entry that a version of `records` is the first to name.
     pub(super) fn answer_for(&mut self, records: &[Record]) -> Result<(), ApplyError> {
         let mut named = RoaringBitmap::new();
         for record in records {

@@ -1,4 +1,4 @@
-//! The lexical index, made again from the stored texts: where it is damaged, and where another analyzer made it.
+//! Rebuilds the lexical index from the stored texts, if it is damaged or another analyzer made it.
 //!
 //! In: the open parts of a store. Out: the same store, with every stored entry indexed and counted by this build's analyzer.
 //!
@@ -6,12 +6,12 @@
 //!  stored texts ─► lexical.new ─► tokens in the catalogue ─► tokens of all versions: one group of the log ─► lexical
 //! ```
 //!
-//! **Invariant:** the new index takes the old one's place last. As long as the old one stands there, the next start does all
-//! of it again; doing a step twice writes nothing. What versions hold and their digests stay, so every snapshot answers as
-//! before, with the ranks that this analyzer gives. Tokens are counted from texts that are what their hashes say.
+//! **Invariant:** the new index replaces the old one last. While the old one is there, the next start repeats all of this;
+//! repeating a step writes nothing. The entries of versions and their digests stay, so every snapshot answers as before, with
+//! this analyzer's ranks. Tokens are counted from texts that match their hashes.
 //!
-//! Where the analyzer is another, an entry that no version reaches is indexed as well, since a publish may find it by its
-//! identity; where its text is gone, so is its row afterwards.
+//! For another analyzer, entries that no version reaches are indexed as well, because a publish may find them by identity; if the
+//! text of one is gone, its row is removed.
 
 use super::ApplyError;
 use super::heal::{put_in_place, remove};
@@ -24,32 +24,32 @@ use rustc_hash::FxHashMap;
 use snapshots::{Archive, Ordinal, Tokens};
 use std::path::Path;
 
-/// Rows that one transaction writes at the most.
+/// Most rows of one transaction.
 const TRANSACTION_ROWS: usize = if cfg!(test) { 7 } else { 8192 };
 
-/// Why the index is made again.
+/// Reason for the rebuild.
 pub(super) enum Reason {
-    /// Something of it is lost.
+    /// A part of it is lost.
     Damaged(String),
-    /// It is whole, and another analyzer found its words.
+    /// It is intact, and another analyzer made it.
     OtherAnalyzer,
 }
 
-/// What counting all stored entries again came to.
+/// The result of counting all stored entries again.
 #[derive(Default)]
 struct Counted {
     tokens: FxHashMap<u32, Tokens<u32>>,
-    /// Those whose rows say otherwise.
+    /// Those with other counts in their rows.
     changed: Vec<(Ordinal, Tokens<u32>)>,
     /// Those whose text is gone.
     lost: Vec<Ordinal>,
 }
 
-/// Makes the lexical index of a store again and puts it in its place. The writer's lock is held.
+/// Rebuilds the lexical index of a store and replaces the old one. The caller holds the writer's lock.
 ///
 /// # Errors
-/// [`StoreError::Reading`] where another analyzer made the index and a process reads it: it would meet words and counts of two
-/// analyzers. [`ApplyError::ResultGone`] where the text of an entry that a version reaches is lost.
+/// [`StoreError::Reading`] if another analyzer made the index and a process reads it, because that would mix words and counts of
+/// two analyzers. [`ApplyError::ResultGone`] if the text of an entry that a version reaches is lost.
 pub(super) fn reindex(
     layout: &Layout,
     database: &Database,
@@ -71,7 +71,7 @@ pub(super) fn reindex(
         Reason::Damaged(_) => make(reached)?,
         Reason::OtherAnalyzer => Counted::default(),
     };
-    // A damaged index cannot say which analyzer made it, but the rows can.
+    // A damaged index cannot tell its analyzer, but the rows can.
     let is_other = matches!(reason, Reason::OtherAnalyzer) || !counted.changed.is_empty();
     if is_other {
         counted = make(&database.catalogue().ordinals()?.entries)?;
@@ -95,7 +95,7 @@ fn shut(layout: &Layout) -> Result<Gate, ApplyError> {
     Ok(Gate::shut(layout)?.ok_or_else(|| StoreError::Reading { path: layout.root().to_owned() })?)
 }
 
-/// Makes the index in `beside` from those of `entries` that have a text, as all have that a version reaches.
+/// Builds the index in `beside` from those of `entries` that have a text; all that a version reaches have one.
 fn make(
     beside: &Path,
     database: &Database,
@@ -130,7 +130,7 @@ fn make(
     Ok(counted)
 }
 
-/// Writes the tokens that changed into the rows, and removes the rows of entries whose text is gone.
+/// Writes the changed token counts into the rows, and removes the rows of entries without a text.
 fn write_rows(database: &Database, counted: &Counted) -> Result<(), ApplyError> {
     let (catalogue, mapping) = (database.catalogue(), database.mapping()?);
     for part in counted.changed.chunks(TRANSACTION_ROWS) {

@@ -1,6 +1,6 @@
-//! What an epoch of the graph stands for, and what came of it.
+//! The purpose of an epoch of the graph, and its result.
 //!
-//! In: from the engine, which commit was fed for which view. Out: the line that `track` prints.
+//! In: from the engine, the commit that was fed for a view. Out: the line that `track` prints.
 
 use crate::store::Receipt;
 use dataflows::data::View;
@@ -8,18 +8,18 @@ use dataflows::run::EpochDone;
 use snapshots::{CommitId, Epoch, SourceId, Version, VersionId, ViewId};
 use std::time::{Duration, Instant};
 
-/// The commit that an epoch of the graph stands for.
+/// The purpose of an epoch of the graph.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The head of the graph that was fed.
     pub graph_view: View,
     /// What to publish.
     pub purpose: Purpose,
-    /// When the work began.
+    /// The start of the work.
     pub begun: Instant,
-    /// How long finding out what changed took.
+    /// The time spent on finding the changes.
     pub diff: Duration,
-    /// When what is fed was seen, in milliseconds since 1970: the log says it of the views that move.
+    /// The time when the change was seen, in milliseconds since 1970: the log records it for the views that move.
     pub seen: i64,
 }
 
@@ -28,31 +28,30 @@ pub struct Target {
 pub enum Purpose {
     /// A commit gets its snapshot.
     Commit(CommitTarget),
-    /// A view moves to a commit whose snapshot is there already; the graph has nothing to do with it.
+    /// A view moves to a commit with a snapshot; the graph is not involved.
     Point {
         /// The view.
         view: ViewId,
         /// The source it belongs to.
         source: SourceId,
-        /// The commit that it stands at from now on.
+        /// Its new commit.
         commit: CommitId,
     },
-    /// The graph is told what a version holds, after a start; nothing is published unless it differs.
+    /// The graph gets the content of a version after a start; nothing is published unless it differs.
     Restore {
-        /// The version that the view stands at.
+        /// The version of the view.
         version: VersionId,
-        /// The same as a commit, should it have to be made anew.
+        /// The same as a commit, if it must be made again.
         again: CommitTarget,
     },
-    /// A part of the step that the last part, which follows, says the purpose of: what it brings is written, and nothing
-    /// is published.
+    /// A part of a step whose purpose its last part has: its changes are written, and nothing is published.
     Part,
-    /// Files of a head are taken out for a moment, to be brought back and looked at again by the [`Purpose::Restore`] that
-    /// follows; nothing is published.
+    /// Files of a head are set aside for a moment. The next [`Purpose::Restore`] inserts them and looks at them again; nothing is
+    /// published.
     Aside,
     /// A head leaves the graph.
     Leave {
-        /// The view that is gone, if it is a view and not a commit that passed through.
+        /// The removed view, if the head is a view and not a commit that passed through.
         view: Option<ViewId>,
     },
 }
@@ -68,11 +67,11 @@ pub struct CommitTarget {
     pub parent: Option<CommitId>,
     /// Its committer's time, in seconds since 1970.
     pub time: i64,
-    /// The view that stands at it from now on, if one does.
+    /// The view that points at it from now on, if any.
     pub view: Option<ViewId>,
 }
 
-/// A version that was published, or a view that moved to one: a line of `track`.
+/// A published version, or a view that moved to one: a line of `track`.
 #[derive(Clone, Debug)]
 pub struct Published {
     /// The epoch.
@@ -83,15 +82,15 @@ pub struct Published {
     pub view: Option<String>,
     /// The version.
     pub version: Version,
-    /// What it took.
+    /// Its cost.
     pub receipt: Receipt,
-    /// How long, of the time from the first look to the end, it waited for epochs before it and with it.
+    /// The part of the time from the first look to the end that it waited for earlier epochs and those of its batch.
     pub waited: Duration,
-    /// Whether the commit had a version already that was made under other rules, or did not hold.
+    /// Whether the commit already had a version that was made under other rules, or was damaged.
     pub repaired: bool,
 }
 
-/// Returns how long the graph had an epoch in hand: from when it was fed, and the epoch before it had come out, to its end.
+/// Returns the time of an epoch in the graph: from when it was fed, and the previous epoch had left, to its end.
 pub(super) fn in_hand(done: &EpochDone, before: Option<Instant>) -> Duration {
     let begun = before.map_or(done.fed, |before| before.max(done.fed));
     done.finished.saturating_duration_since(begun)

@@ -1,4 +1,4 @@
-//! Whether a store is what it says: log, catalogue, results, lexical index and vectors, each checked against the others.
+//! Checks whether a store is consistent: log, catalogue, results, lexical index and vectors, each compared with the rest.
 //!
 //! In: a store's folder, beside any tracker. Out: what was checked, and every finding.
 //!
@@ -9,13 +9,13 @@
 //!       from the rows                         └─► vectors: one each where there is one, bit for bit the memo's
 //! ```
 //!
-//! **Invariant:** without a finding, every version holds in both indexes what its digest names. The log is read first, so
-//! whatever is published meanwhile is no finding; nothing is written.
+//! **Invariant:** without a finding, both indexes hold all entries of every version's digest. The log is read first, so later
+//! publishes cause no finding. Nothing is written.
 //!
-//! Ordinals that only dropped versions reach await their collection; those that no version ever reached are left by
-//! publishes that did not finish. Both are counted, and are no finding; nor is one that an index lacks, since a publish that
-//! takes it back makes it whole first, as long as its text and vector are among the results.
-//! Damage of many rows is one finding with their number and the first of them.
+//! Ordinals that only dropped versions reach await garbage collection; those that no version ever reached are orphans of
+//! unfinished publishes. Both are counted and are no finding. An orphan that an index lacks is no finding either, because a
+//! publish that names it rebuilds it first, if its text and vector are among the results. Damage of many rows is one finding with
+//! their number and the first of them.
 
 mod rows;
 
@@ -31,7 +31,7 @@ use snapshots::{Archive, ArchiveError, Bitmaps, Damage, Ordinal, VersionId};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How often the log is looked at again while a publish may be on its way.
+/// How often the log is read again while a publish may be in progress.
 const PATIENCE: u32 = 20;
 const WAIT: Duration = Duration::from_millis(50);
 
@@ -43,22 +43,22 @@ const CUT: &str = "start `tidemill track` on this store: it cuts them off and pu
 const COLLECT: &str = "run `tidemill snapshots gc`, which removes them";
 const AGAIN: &str = "track the sources again into a new folder, or restore a backup";
 
-/// Something that does not fit.
+/// An inconsistency.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// Where: `log`, `checkpoints`, `catalogue`, `results`, `lexical` or `vectors`.
+    /// The part: `log`, `checkpoints`, `catalogue`, `results`, `lexical` or `vectors`.
     pub part: &'static str,
-    /// What is wrong, in one line.
+    /// The problem, in one line.
     pub problem: String,
     /// The damaged file.
     pub file: Option<PathBuf>,
     /// The version where it begins.
     pub version: Option<VersionId>,
-    /// How many entries, or rows of documents, it is about.
+    /// How many entries or document rows are affected.
     pub count: u64,
     /// The first of their paths.
     pub paths: Vec<DocumentPath>,
-    /// What to do.
+    /// The advice.
     pub next: &'static str,
 }
 
@@ -68,7 +68,7 @@ impl Finding {
     }
 }
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Clone, Default, Debug)]
 pub struct Audit {
     /// Versions whose digest and counts were computed again.
@@ -81,14 +81,14 @@ pub struct Audit {
     pub vectors: u64,
     /// Files whose checksums were computed again: the log, and those of both indexes.
     pub files: u64,
-    /// Entries in an index that no version ever reached: what unfinished publishes left.
+    /// Entries in an index that no version ever reached: orphans of unfinished publishes.
     pub orphans: u64,
-    /// Entries in the catalogue or an index that only dropped versions reach: what `snapshots gc` removes.
+    /// Entries in the catalogue or an index that only dropped versions reach: garbage, which `snapshots gc` removes.
     pub garbage: u64,
-    /// Entries in the catalogue that no kept version reaches and that an index lacks, since a file was lost: a publish that
-    /// takes one back makes it whole first.
+    /// Entries in the catalogue that no kept version reaches and that an index lacks because a file was lost: a publish that
+    /// names one rebuilds it first.
     pub incomplete: u64,
-    /// What does not fit, in the order of the flow.
+    /// The inconsistencies, in the order of the flow.
     pub findings: Vec<Finding>,
 }
 
@@ -97,16 +97,16 @@ pub struct Audit {
 /// Reads all of it; takes seconds for a million entries.
 ///
 /// # Errors
-/// Where there is no store, or it is of another format, or nothing has been published.
+/// If there is no store, or it is of another format, or nothing has been published.
 pub fn audit(layout: &Layout, model: ModelId, dimensions: u32) -> Result<Audit, ReaderError> {
     layout.check()?;
-    // Held to the end, so that nothing is collected of what is looked at.
+    // Held to the end, so that nothing is collected during the check.
     let _lease = Lease::take(layout)?;
     let mut audit = Audit::default();
     let log = layout.versions().join("versions.log");
-    // Opened before the log is read: whatever it says of the log is older.
+    // Opened before the log is read, so its statements about the log are older.
     let database = Database::open_reader(layout);
-    // A database that cannot tell has findings of its own.
+    // An unreadable database has its own findings.
     let published = database.as_ref().ok().and_then(|database| database.log_bytes().ok().flatten());
     let refuse = |mut audit: Audit, file: PathBuf, part, problem: String| {
         audit.findings.push(Finding { file: Some(file), ..Finding::new(part, problem, AGAIN) });
@@ -154,8 +154,8 @@ pub fn audit(layout: &Layout, model: ModelId, dimensions: u32) -> Result<Audit, 
     Ok(audit)
 }
 
-/// Opens the log, once it ends in a whole group and names a version; nothing where it names none though the database
-/// says that it should. A log that stays torn is opened as it is.
+/// Opens the log, once it ends in a whole group and names a version; nothing if it names none although the database says that it
+/// should. A log that stays torn is opened as it is.
 ///
 /// # Errors
 /// [`ReaderError::Empty`] where nothing has been published.
@@ -165,7 +165,7 @@ fn open_log(
 ) -> Result<Option<Result<Archive, ArchiveError>>, ReaderError> {
     for look in 1..=PATIENCE {
         let archive = Archive::open_reader(&layout.versions());
-        // A group that is being written looks torn for a moment; a torn one stays as it is.
+        // A group that is being written looks torn for a moment; a really torn one stays torn.
         let is_torn = archive.as_ref().is_ok_and(|archive| archive.tail_bytes() > 0);
         if is_torn && look < PATIENCE {
             std::thread::sleep(WAIT);
@@ -178,7 +178,7 @@ fn open_log(
         if !is_empty {
             return Ok(Some(archive));
         }
-        // The last rows of the first publish, and its mark, are there a moment before its versions are.
+        // The last rows of the first publish, and its mark, exist a moment before its versions.
         if !database.is_some_and(|database| database.log_bytes().is_ok_and(|mark| mark.is_some())) {
             return Err(ReaderError::Empty);
         }
@@ -187,10 +187,10 @@ fn open_log(
     Ok(None)
 }
 
-/// Checks the rows of the catalogue and the results behind them, and nothing else, in a database that is open already.
+/// Checks only the rows of the catalogue and their results, in an open database.
 ///
 /// # Errors
-/// Where the log does not hold together.
+/// If the log is inconsistent.
 pub fn audit_rows(database: &Database, model: ModelId, archive: &Archive) -> Result<Vec<Finding>, ReaderError> {
     let mut findings = Vec::new();
     Rows::check(database, model, archive, &archive.reached()?, &mut findings);
@@ -205,7 +205,7 @@ impl Audit {
     fn log(&mut self, archive: &Archive, rows: &Rows) {
         let identity = |ordinal: Ordinal| rows.entry(ordinal).map(|row| row.id.to_bytes());
         let tokens = |ordinal: Ordinal| rows.entry(ordinal).map(|row| row.tokens);
-        // One version may miss many entries; the catalogue's findings name them.
+        // One version may lack many entries; the catalogue's findings name them.
         let mut unknown = 0;
         let mut first = None;
         for damage in archive.verify(&identity, &tokens) {
@@ -233,8 +233,8 @@ impl Audit {
         }
     }
 
-    /// Checks the lexical index: its files, one document for each entry, and each of the entry's length.
-    /// Returns the entries that it holds.
+    /// Checks the lexical index: its files, one document for each entry, and each of the entry's length. Returns the entries that
+    /// it holds.
     fn lexical(&mut self, layout: &Layout, reached: &Bitmaps, rows: &Rows) -> RoaringBitmap {
         let lengths = |ordinal: Ordinal| rows.entry(ordinal).map(|row| row.tokens.first());
         let check = match lexical::check(&layout.lexical(), Some(&lengths)) {
@@ -256,8 +256,8 @@ impl Audit {
         check.ordinals
     }
 
-    /// Checks the vectors: their files, one for each entry that has one and for no other, and each the memo's.
-    /// Returns the entries that it holds.
+    /// Checks the vectors: their files, one for each entry that has one and for no other, and each equal to the memo's. Returns
+    /// the entries that it holds.
     fn vectors(
         &mut self,
         layout: &Layout,
@@ -312,7 +312,7 @@ impl Audit {
 }
 
 impl Audit {
-    /// Looks at the rows that no kept version reaches: those that an index lacks must have what it is made from.
+    /// Checks the rows that no kept version reaches: those that an index lacks must have their text and vector.
     fn unreached(
         &mut self,
         unreached: &RoaringBitmap,
@@ -329,7 +329,7 @@ impl Audit {
         self.incomplete = (&words | &vectors).len();
         let mut lost = RoaringBitmap::new();
         for ordinal in &words | &vectors {
-            // A row that was removed meanwhile is not taken back.
+            // A row that was removed meanwhile is not counted.
             let Ok(record) = rows.catalogue().entry(Ordinal::new(ordinal)) else { continue };
             let has_text = !words.contains(ordinal) || memo.text(record.entry.text).is_some();
             let has_vector = !vectors.contains(ordinal) || memo.has_embedded(record.entry.embed_id());

@@ -1,9 +1,9 @@
-//! The rows of the catalogue and the results behind them, each computed again from what it stands for.
+//! Checks the rows of the catalogue and their results by computing each again.
 //!
-//! In: the ordinals that versions reach. Out: what the other checks need to know of each entry, and findings.
+//! In: the ordinals that versions reach. Out: the data of each entry for the other checks, and findings.
 //!
-//! **Invariant:** a row counts as known only if its identity leads back to its ordinal. Texts, cards and identities are
-//! hashed again, tokens counted again; a document's chunk list must give exactly the entries that its versions move.
+//! **Invariant:** a row counts as known only if its identity leads back to its ordinal. Texts, cards and identities are hashed
+//! again, tokens counted again; a document's chunk list must give exactly the entries that its versions move.
 
 use super::{AGAIN, EXAMPLES, Finding, chain};
 use crate::index::lexical;
@@ -14,7 +14,7 @@ use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 use snapshots::{Archive, Bitmaps, Changes, Ordinal, Tokens};
 
-/// What is kept of an entry's row.
+/// The kept data of an entry's row.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     pub(super) id: EntryId,
@@ -30,7 +30,7 @@ pub(super) struct Rows {
     catalogue: Catalogue,
 }
 
-/// Ordinals by what is wrong with them.
+/// Ordinals by problem.
 #[derive(Default)]
 struct Tally(Vec<(&'static str, &'static str, RoaringBitmap)>);
 
@@ -181,7 +181,7 @@ impl Rows {
         }
     }
 
-    /// Returns what is known of an entry.
+    /// Returns the data of an entry.
     pub(super) fn entry(&self, ordinal: Ordinal) -> Option<&Row> {
         self.entries.get(&ordinal.get())
     }
@@ -225,7 +225,7 @@ fn paths(all: impl Iterator<Item = DocumentPath>) -> Vec<DocumentPath> {
     paths
 }
 
-/// Counts a missing row, and tells of any other failure in its own words.
+/// Counts a missing row, and reports any other failure with its own message.
 fn note(error: &StoreError, ordinal: u32, missing: &'static str, tally: &mut Tally, findings: &mut Vec<Finding>) {
     match error {
         StoreError::Lost { table: "entries" | "documents", .. } => tally.add("catalogue", missing, ordinal),

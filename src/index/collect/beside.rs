@@ -1,11 +1,11 @@
-//! Collecting beside a tracker that publishes: in short steps, between epochs.
+//! Garbage collection beside a publishing tracker: in short steps, between epochs.
 //!
-//! In: a removal, and the writer of a tracker that has nothing under way. Out: a step of it done, or the word that a thread works
-//! on it.
+//! In: a removal, and the writer of a tracker without an epoch in progress. Out: one step of it done, or the report that a thread
+//! works on it.
 //!
-//! **Invariant:** a step takes some milliseconds, and begins with what was published since the last one. What takes long, merging
-//! segments and writing files of vectors anew, is left to the threads that do so between commits anyway. A step removes rows
-//! of the database only while nothing is in the graph; whoever feeds it waits for the end of such a step.
+//! **Invariant:** a step takes some milliseconds, and begins with the versions published since the last one. Long work, merging
+//! segments and rewriting vector files, is left to the maintenance threads. A step that removes database rows is an exclusive
+//! section: no epoch is in the graph, and the feeder waits for the end of such a step.
 
 use super::{CleanedOf, Removal};
 use crate::index::Tended;
@@ -15,7 +15,7 @@ use crate::store::{Database, Portion};
 use roaring::RoaringBitmap;
 use snapshots::{Archive, CommitId, Record, SourceId, VersionId};
 
-/// How far a collection has come.
+/// The progress of a collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// There is more to do.
@@ -29,30 +29,30 @@ pub enum Progress {
 /// Drops versions by one group of the log, durably.
 ///
 /// # Errors
-/// Where one of them is a view's head or was dropped before, and where the disk refuses; none is dropped then.
+/// If one of them is a view's head or already dropped, and if the disk fails; none is dropped then.
 pub fn drop_versions(archive: &mut Archive, database: &Database, versions: RoaringBitmap) -> Result<(), ApplyError> {
     if versions.is_empty() {
         return Ok(());
     }
     let epoch = archive.next_epoch();
     archive.append(&[Record::Dropped { epoch, versions }])?;
-    // A log that is cut in front of this would bring versions back whose entries are gone.
+    // A log truncated before this point would restore versions whose entries are gone.
     let mapping = database.mapping()?;
     let mut transaction = mapping.write()?;
     database.put_log_bytes(&mut transaction, archive.log_bytes())?;
     Ok(transaction.commit()?)
 }
 
-/// Versions that were dropped beside a tracker.
+/// Versions that a tracker dropped.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Dropped {
     /// How many.
     pub versions: u64,
-    /// The commits that have no snapshot any more.
+    /// The commits without a snapshot now.
     pub commits: Vec<(SourceId, CommitId)>,
 }
 
-/// Drops those of some versions at which by now neither a view nor a head of the graph stands. Returns nothing while a step is
+/// Drops those of some versions that neither a view nor a head of the graph points at by now. Returns nothing while a step is
 /// published in parts.
 ///
 /// # Errors
@@ -72,7 +72,7 @@ pub fn drop_beside(writer: &mut IndexWriter, mut versions: RoaringBitmap) -> Res
 /// Takes one step of a removal.
 ///
 /// # Errors
-/// Where a part cannot be read or written; what was removed before stays so, and the removal must not be used any more.
+/// If a part cannot be read or written; earlier removals stay, and the removal must not be used again.
 pub fn step(
     writer: &mut IndexWriter,
     removal: &mut Removal,
@@ -87,7 +87,7 @@ pub fn step(
         removal.step(database, cleaned_of, Portion::SMALL, go_on)?;
         return Ok(Progress::GoesOn);
     }
-    // What lies beyond the log belongs to a publish that did not finish, or to one that is to come.
+    // Rows beyond the log belong to an unfinished publish, or to a future one.
     let used = archive.used_entries();
     match lexical.forget(removal.needed(), used)? {
         Forgotten::Some(words) => {

@@ -1,20 +1,20 @@
-//! Collecting: what no kept version and no living reader needs is removed from both indexes and from the database.
+//! Garbage collection: removes rows that no kept version and no living reader needs from both indexes and from the database.
 //!
-//! In: the open parts of a store, whose log says which versions were dropped. Out: how much went of what.
+//! In: the open parts of a store, whose log has the dropped versions. Out: the number of removed rows of each kind.
 //!
 //! ```text
-//!  needed = what kept versions hold + what versions hold that a living reader may still look at
+//!  needed = entries of kept versions + entries of versions that a living reader may still search
 //!
-//!  catalogue rows ──► results ──► tantivy: delete, commit, merge ──► vector files, written anew
-//!  └ from here on an ordinal is found by nobody: an entry that comes back gets a new one
+//!  catalogue rows ──► results ──► tantivy: delete, commit, merge ──► vector files, rewritten
+//!  └ from here on no look-up returns the ordinal: an entry that comes back gets a new one
 //! ```
 //!
-//! **Invariant:** each step removes what is there and not needed, and nothing else. So it may break off anywhere, however
-//! hard, and the next collection goes on where it ended: there is no journal. The catalogue goes first, since an entry is
-//! found by its row: were it last, an entry might come back under an ordinal whose words or vector are gone.
+//! **Invariant:** each step removes only existing garbage. So it may stop or crash anywhere, and the next collection continues:
+//! mark-and-sweep needs no journal. The catalogue goes first, because an entry is found by its row: if it were last, an entry
+//! might come back under an ordinal whose words or vector are gone.
 //!
-//! What unfinished publishes left in the indexes goes as well, once the log is past its ordinals. The order of writing of a publish is turned round here on
-//! purpose: what is half removed has no row, and what has no row is not looked up.
+//! Orphans of unfinished publishes in the indexes are removed too, once the log is past their ordinals. This is deliberately the
+//! reverse of the write order of a publish: a partly removed entry has no row, and without a row it is never looked up.
 
 mod beside;
 mod removal;
@@ -34,13 +34,13 @@ use serde::{Deserialize, Serialize};
 use snapshots::{Archive, Bitmaps};
 use survey::slices;
 
-/// Documents that one commit of the lexical index removes at the most.
+/// Most documents that one commit of the lexical index deletes.
 const LEXICAL_ROWS: usize = 32_768;
 
-/// Names what cleaning made of a content at a path, under the rules in force.
+/// Returns the identity of the cleaning result for a content at a path, under the current rules.
 pub type CleanedOf<'a> = &'a dyn Fn(&Document) -> DocumentId;
 
-/// What was removed, or would be.
+/// Removed rows, or those that would be.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Collected {
     /// Rows of entries.
@@ -55,13 +55,13 @@ pub struct Collected {
     pub results: Swept,
     /// Entries that only living readers hold back.
     pub held_back: u64,
-    /// Whether all of it was done: nobody asked to stop.
+    /// Whether all of it was done, without an interruption.
     pub is_complete: bool,
 }
 
-/// The open parts of a store that are collected.
+/// The open parts of the collected store.
 pub struct CollectParts<'a> {
-    /// Where it is.
+    /// Its location.
     pub layout: &'a Layout,
     /// The database.
     pub database: &'a Database,
@@ -73,12 +73,12 @@ pub struct CollectParts<'a> {
     pub vectors: &'a mut VectorWriter,
 }
 
-/// Removes what nothing needs; `go_on` is asked before each step, and its no ends the work there, for a later one to take up.
+/// Removes garbage; `go_on` is called before each step, and false ends the work there, for a later collection to continue.
 ///
-/// Of what cleaning made only that goes which `cleaned_of` leads to from no kept document; without it, all of it stays.
+/// Of the cleaning results only those are removed that `cleaned_of` gives for no kept document; without it, all of them stay.
 ///
 /// # Errors
-/// Where a part cannot be read or written; what was removed before stays so, and nothing that is needed is touched.
+/// If a part cannot be read or written; earlier removals stay, and needed rows are never touched.
 pub fn collect(
     parts: &mut CollectParts<'_>,
     cleaned_of: Option<CleanedOf<'_>>,
@@ -95,14 +95,14 @@ pub fn collect(
         stopped |= !go_on();
         !stopped
     };
-    // Nothing is published meanwhile, so nothing comes back.
+    // No publish runs meanwhile, so no entry comes back.
     let none: CleanedOf<'_> = &|_| DocumentId::default();
     while removal.is_in_database() && go_on() {
         removal.step(database, none, Portion::LARGE, &mut || true)?;
     }
     let needed = removal.needed().clone();
     let mut collected = removal.collected;
-    // What lies beyond the log was left by a publish that did not finish: it keeps its ordinal from being given out again.
+    // Rows beyond the log are orphans of an unfinished publish: they keep their ordinals from being assigned again.
     let superfluous = |mut held: RoaringBitmap| {
         held.remove_range(archive.used_entries()..);
         held - &needed
@@ -133,7 +133,7 @@ pub fn collect(
 /// Returns what a collection would remove from the database if only `kept` were needed, without removing it.
 ///
 /// # Errors
-/// Where the database cannot be read.
+/// If the database cannot be read.
 pub fn estimate(
     database: &Database,
     kept: &Bitmaps,
@@ -148,6 +148,6 @@ pub fn estimate(
         Some(needed) => database.superfluous(&needed, go_on)?.map(|found| found.count()).unwrap_or_default(),
         None => Swept::default(),
     };
-    // Each entry has its words, and but for a few its vector.
+    // Each entry has a document, and nearly every one a vector.
     Ok(Collected { entries, documents, words: entries, vectors: entries, results, ..Collected::default() })
 }

@@ -1,18 +1,18 @@
-//! The removal: what a survey found superfluous goes, a portion at a time, while versions may be published in between.
+//! The sweep: removes the rows on a survey's lists in portions, while versions may be published in between.
 //!
-//! In: a survey, and what was published since. Out: a database without these rows.
+//! In: a survey, and the versions published since. Out: a database without these rows.
 //!
 //! ```text
 //!  survey ──► rows of entries ──► rows of documents ──► cleaned ──► chunk lists ──► texts ──► heads ──► vectors
 //!                   ▲                                      ▲
-//!  published since ─┴── ordinals that are back ────────────┴── results that these rows need
+//!  published since ─┴── ordinals that came back ───────────┴── results that these rows need
 //! ```
 //!
-//! **Invariant:** before a row goes, all that was published since the survey was taken off the lists, with what it names. That is
-//! enough: what was needed at the time of the survey is on no list, and what was not and is now, a version that came since
-//! holds. So nothing is looked for again, whatever is published, and taking it off costs what it brought.
+//! **Invariant:** before a row is removed, the rows needed by all later publishes are taken off the lists. That is enough: a row
+//! needed at the time of the survey is on no list, and a row that became needed since belongs to a version published since. So
+//! nothing is marked twice, whatever is published, and the cost follows the commits.
 //!
-//! Between the last look at what was published and the end of a portion nobody may look a row up to rest on it.
+//! Between the last check for published versions and the end of a portion, no code may look up a row and rely on it.
 
 use super::survey::{Survey, results};
 use super::{CleanedOf, Collected};
@@ -22,20 +22,20 @@ use roaring::RoaringBitmap;
 use snapshots::{Archive, Bitmaps, Ordinal, VersionId};
 use std::time::Instant;
 
-/// Rows that one step looks up at the most to keep what they need.
+/// Most rows that one step looks up to keep what they need.
 const LOOK_ROWS: usize = 256;
-/// Rows that are removed between two looks at the time.
+/// Rows that are removed between two checks of the time.
 const ROWS_BETWEEN_LOOKS: usize = 16;
 
-/// A removal under way.
+/// A removal in progress.
 pub struct Removal {
     needed: Bitmaps,
-    /// What is needed since the survey; what it needs of the results is yet to be taken off the list.
+    /// The additions since the survey; the results that they need are still to be taken off the list.
     since: Bitmaps,
     superfluous: Bitmaps,
     results: Superfluous,
     next_version: VersionId,
-    /// What was removed so far.
+    /// The rows removed so far.
     pub collected: Collected,
 }
 
@@ -60,10 +60,10 @@ impl Removal {
         !(is_empty(&self.superfluous) && self.results.is_empty())
     }
 
-    /// Learns what was published since the survey, or since the last time; `graph` is what the tracker's graph holds.
+    /// Adds the versions published since the survey, or since the last call; `graph` is the state of the tracker's graph.
     ///
     /// # Errors
-    /// Where the log cannot be read.
+    /// If the log cannot be read.
     pub fn needs(&mut self, archive: &Archive, graph: &Bitmaps) -> Result<(), ApplyError> {
         self.need(graph);
         for version in (self.next_version.get()..archive.next_version().get()).map(VersionId::new) {
@@ -83,10 +83,10 @@ impl Removal {
         self.since.documents |= documents;
     }
 
-    /// Removes a portion from the database; `go_on` is asked now and then, and its no ends the portion early.
+    /// Removes a portion from the database; `go_on` is called regularly, and false ends the portion early.
     ///
     /// # Errors
-    /// Where the database fails; what was removed before stays so, and this removal must not be used any more.
+    /// If the database fails; earlier removals stay, and this removal must not be used again.
     pub fn step(
         &mut self,
         database: &Database,
@@ -113,7 +113,7 @@ impl Removal {
         Ok(())
     }
 
-    /// Removes rows of the catalogue, documents behind the last entry.
+    /// Removes rows of the catalogue, documents after the last entry.
     fn remove_rows(
         &mut self,
         database: &Database,
@@ -153,7 +153,7 @@ impl Removal {
     }
 }
 
-/// Returns the next rows behind those that were taken already.
+/// Returns the next rows after those that were taken already.
 fn next(rows: &RoaringBitmap, taken: &RoaringBitmap, number: usize) -> RoaringBitmap {
     let first = taken.max().map_or(0, |last| last.saturating_add(1));
     rows.range(first..).take(number).collect()

@@ -1,9 +1,9 @@
-//! The survey: what is needed, and what is there and not needed.
+//! The mark phase: finds the needed rows, and lists the existing rows that are not needed.
 //!
-//! In: the log, the leases, and what the graph of a tracker holds. Out: lists of rows that may go.
+//! In: the log, the leases, and the state of a tracker's graph. Out: lists of removable rows.
 //!
-//! **Invariant:** nothing is written, so a survey may be made beside a tracker, by a thread of its own. What is needed is found
-//! before what is there, so what is published meanwhile is either needed here or holds ordinals that whoever removes tells
+//! **Invariant:** nothing is written, so a survey may run beside a tracker, in a thread. The needed rows are found before the
+//! existing ones. So a row published meanwhile is either needed here or has an ordinal that the collector passes to
 //! [`Removal::needs`](super::Removal::needs).
 
 use super::CleanedOf;
@@ -13,27 +13,27 @@ use dataflows::data::Outcome;
 use roaring::RoaringBitmap;
 use snapshots::{Archive, Bitmaps, Ordinal, VersionId};
 
-/// Rows that are looked up at once.
+/// Rows per look-up.
 const LOOK_ROWS: usize = 4096;
 
-/// What a survey found.
+/// The result of a survey.
 pub struct Survey {
     pub(super) needed: Bitmaps,
     pub(super) superfluous: Bitmaps,
     pub(super) results: Superfluous,
     pub(super) held_back: u64,
-    /// Versions from this one on were not looked at.
+    /// Versions from this one on are not covered.
     pub(super) next_version: VersionId,
 }
 
-/// Returns what must stay: what kept versions hold, and, as its second part, also what living readers may look at.
+/// Returns the rows that must stay: those of kept versions, and, as its second part, also those that living readers may search.
 ///
 /// # Errors
-/// Where the log or the leases cannot be read.
+/// If the log or the leases cannot be read.
 pub fn needed(archive: &Archive, layout: &Layout) -> Result<(Bitmaps, Bitmaps), ApplyError> {
     let kept = archive.reached()?;
     let Some(least_read) = leases(layout)?.into_iter().min() else { return Ok((kept.clone(), kept)) };
-    // Whoever has not read of a drop takes the version for one that is kept.
+    // A reader that has not read of a drop considers the version kept.
     let held: RoaringBitmap =
         archive.dropped().filter(|(_, end)| *end > least_read).map(|(version, _)| version.get()).collect();
     let needed = if held.is_empty() {
@@ -44,14 +44,13 @@ pub fn needed(archive: &Archive, layout: &Layout) -> Result<(Bitmaps, Bitmaps), 
     Ok((kept, needed))
 }
 
-/// Looks at all of a store, for [`Removal`](super::Removal) to go by; returns nothing where `go_on` says no, which it is asked
-/// for each row.
+/// Surveys a whole store for [`Removal`](super::Removal); returns nothing if `go_on` returns false, which is called for each row.
 ///
-/// `graph` is what a tracker's graph holds. Of what cleaning made only that is found superfluous which `cleaned_of` leads to
-/// from no kept document; without it, none of it.
+/// `graph` is the state of a tracker's graph. Of the cleaning results only those are listed that `cleaned_of` gives for no kept
+/// document; without it, none.
 ///
 /// # Errors
-/// Where a part cannot be read, or lacks rows of kept versions.
+/// If a part cannot be read, or lacks rows of kept versions.
 pub fn survey(
     layout: &Layout,
     database: &Database,
@@ -66,10 +65,10 @@ pub fn survey(
     let present = catalogue.ordinals()?;
     let missing = (&kept.entries - &present.entries).len() + (&kept.documents - &present.documents).len();
     if missing > 0 {
-        // What rows that are lost need of the results is not known, so nothing is swept.
+        // The results that lost rows need are unknown, so nothing is swept.
         return Err(ApplyError::RowsGone { missing });
     }
-    // A reader that is about to open holds everything that was ever dropped; what is gone already is not held.
+    // A reader that is about to open holds all versions ever dropped; rows that are already gone do not count.
     needed.entries &= &present.entries;
     needed.documents &= &present.documents;
     let held_back = needed.entries.len() - kept.entries.len();
@@ -82,7 +81,7 @@ pub fn survey(
     Ok(Some(Survey { needed, superfluous, results, held_back, next_version }))
 }
 
-/// Returns what rows need of the results, or nothing where `go_on` says no.
+/// Returns the results that rows need, or nothing if `go_on` returns false.
 pub(super) fn results(
     catalogue: &Catalogue,
     rows: &Bitmaps,

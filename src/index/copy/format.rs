@@ -9,10 +9,10 @@
 //! vectors     the vector of each card and text                     card 16 bytes, text 16, components f16, or none
 //! ```
 //!
-//! Every file but the manifest is a sequence of records: length u32, little endian, and so many bytes.
+//! Every file except the manifest is a sequence of records: length u32, little endian, and so many bytes.
 //!
-//! **Invariant:** a record is handed out only after the sum of its whole file was compared with the manifest's, and again
-//! while it is read. No record is longer than [`MAX_RECORD_BYTES`].
+//! **Invariant:** a record is returned only after its whole file was compared with the manifest's checksum, and it is checked
+//! again during the read. No record is longer than [`MAX_RECORD_BYTES`].
 
 use crate::store::SourceRoots;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ pub(super) const TEXTS: &str = "texts";
 pub(super) const VECTORS: &str = "vectors";
 pub(super) const FILES: [&str; 5] = [DOCUMENTS, CLEANED, CHUNKS, TEXTS, VECTORS];
 
-/// What a copy says of itself.
+/// The manifest of a copy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Manifest {
     pub(super) format: u32,
@@ -51,7 +51,7 @@ pub struct Manifest {
     pub(super) roots: Vec<String>,
     /// The committer's time, in seconds since 1970.
     pub time: i64,
-    /// The views that stood at the commit.
+    /// The views that pointed at the commit.
     pub views: Vec<String>,
     /// The digest of all entries, in hexadecimal.
     pub digest: String,
@@ -75,27 +75,27 @@ pub(super) struct FileSum {
     pub(super) blake3: String,
 }
 
-/// Why a copy cannot be written or read.
+/// Reason why a copy cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopyError {
-    /// The file system refused.
+    /// The file system failed.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         action: &'static str,
         /// On which file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is something already.
+    /// The folder exists.
     #[error("{} is there already; export into a folder that is not", path.display())]
     Exists {
         /// The folder.
         path: PathBuf,
     },
-    /// No copy.
+    /// The folder holds no copy.
     #[error("{} holds no copy of a snapshot; `tidemill snapshots export REV DIR` writes one", path.display())]
     NoCopy {
         /// The folder.
@@ -106,15 +106,15 @@ pub enum CopyError {
     Format {
         /// The folder.
         path: PathBuf,
-        /// What it says.
+        /// Its stated format.
         found: u64,
     },
-    /// What is there is not what was written.
+    /// The bytes are not those that were written.
     #[error("{} is damaged: {reason}; copy it again from where it was exported", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The finding.
         reason: String,
     },
     /// The copy was made with other settings than this build's.
@@ -124,23 +124,23 @@ pub enum CopyError {
     Other {
         /// Model or analyzer.
         what: &'static str,
-        /// What the copy names.
+        /// The copy's value.
         found: String,
-        /// What this build has.
+        /// This build's value.
         built: String,
     },
-    /// The store that is exported from lacks something.
+    /// The exporting store lacks something.
     #[error("the store has no {what}, which {path} needs; run `tidemill snapshots verify`")]
     Lost {
-        /// What is missing.
+        /// The missing thing.
         what: &'static str,
         /// The document.
         path: String,
     },
-    /// The store that is exported from cannot be read.
+    /// The exporting store cannot be read.
     #[error(transparent)]
     Reader(#[from] crate::index::ReaderError),
-    /// The database refused.
+    /// The database failed.
     #[error(transparent)]
     Store(#[from] crate::store::StoreError),
 }
@@ -160,7 +160,7 @@ impl Manifest {
     /// Returns the commit, or a directory's tree hash.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is none.
     pub fn commit(&self) -> Result<CommitId, CopyError> {
         self.commit.parse().map_err(|_| bad("its commit is no hash"))
     }
@@ -168,7 +168,7 @@ impl Manifest {
     /// Returns the commit's first parent.
     ///
     /// # Errors
-    /// Where it is no hash.
+    /// If it is no hash.
     pub fn parent(&self) -> Result<Option<CommitId>, CopyError> {
         self.parent.as_deref().map(str::parse).transpose().map_err(|_| bad("its parent is no hash"))
     }
@@ -186,7 +186,7 @@ impl Manifest {
     /// Returns the fingerprint of the rules.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is none.
     pub fn fingerprint(&self) -> Result<[u8; 16], CopyError> {
         let words = (self.fingerprint.len() == 32).then(|| u128::from_str_radix(&self.fingerprint, 16).ok()).flatten();
         words.map(u128::to_be_bytes).ok_or_else(|| bad("its fingerprint is none"))
@@ -237,7 +237,7 @@ fn bad(reason: &str) -> CopyError {
     CopyError::damaged("MANIFEST", reason)
 }
 
-/// Opens a plain file and returns its length; whatever else has the name (a pipe would block) is refused.
+/// Opens a regular file and returns its length; anything else with that name (a pipe would block) is refused.
 fn open_plain(path: &Path) -> Result<(File, u64), CopyError> {
     let is_plain = fs::symlink_metadata(path).map_err(CopyError::io("read", path))?.is_file();
     if !is_plain {
@@ -280,7 +280,7 @@ impl RecordWriter {
         Ok(())
     }
 
-    /// Makes the file durable and returns what the manifest says of it.
+    /// Syncs the file and returns its entry in the manifest.
     pub(super) fn finish(mut self) -> Result<FileSum, CopyError> {
         let synced = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
         synced.map_err(CopyError::io("write", &self.path))?;
@@ -288,7 +288,7 @@ impl RecordWriter {
     }
 }
 
-/// Compares a file with what the manifest says of it.
+/// Compares a file with its entry in the manifest.
 pub(super) fn check_sum(folder: &Path, name: &str, sum: &FileSum) -> Result<(), CopyError> {
     let path = folder.join(name);
     let (file, length) = open_plain(&path)?;
@@ -304,7 +304,7 @@ pub(super) fn check_sum(folder: &Path, name: &str, sum: &FileSum) -> Result<(), 
     }
 }
 
-/// Tells each record of a file, and compares the sum at the end.
+/// Calls `look` with each record of a file, and compares the checksum at the end.
 pub(super) fn for_each_record(
     folder: &Path,
     name: &str,

@@ -1,7 +1,7 @@
-//! A snapshot as a folder of its own: written on one machine, verified and published on another.
+//! A snapshot as a separate folder: written on one machine, verified and published on another.
 //!
-//! In: a version of an open store. Out: a folder that holds everything that version needs; and from such a folder, once
-//! all of it is proven, the same documents, entries and results again.
+//! In: a version of an open store. Out: a folder with everything that the version needs. And from such a folder, once all of it
+//! is verified, the same documents, entries and results again.
 //!
 //! ```text
 //!  version ─► documents ─► chunk lists ─► texts        DIR.partial ──all written, synced──► DIR
@@ -10,12 +10,12 @@
 //!  DIR ─► manifest ─► BLAKE3 of every file ─► entries, digest, tokens computed again ─► results into the memo
 //! ```
 //!
-//! **Invariant:** a copy is read only if its digest, its counts and its token totals follow from its documents, chunk lists
-//! and texts; entries and cards are not written at all, since they follow too. Reading is bounded by the sizes that the
-//! manifest names and the files have, and no path of a copy is ever used as a path of the file system.
+//! **Invariant:** a copy is accepted only if its digest, its counts and its token totals follow from its documents, chunk lists
+//! and texts. Entries and cards are not written, because they follow too. Reading is bounded by the sizes in the manifest and of
+//! the files, and no path of a copy is ever used as a path of the file system.
 //!
-//! The sums tell damage, not forgery: vectors and chunk lists are taken as the exporting machine made them, so import
-//! only what comes from machines that are trusted with the index. Publishing is left to the engine.
+//! The checksums detect damage, not forgery: vectors and chunk lists are used as the exporting machine made them, so import only
+//! from machines that you trust with the index. The engine publishes the imported copy.
 
 mod format;
 mod read;

@@ -1,12 +1,12 @@
-//! Import, the first half: from a folder to documents, entries and results that are proven to belong together.
+//! Import, the first half: reads a folder and verifies that its documents, entries and results are consistent.
 //!
-//! In: a folder of anything. Out: a [`SnapshotCopy`], or what is wrong with it.
+//! In: an untrusted folder. Out: a [`SnapshotCopy`], or the error.
 //!
-//! **Invariant:** when [`SnapshotCopy::open`] returns, the entries placed from documents and chunk lists have the
-//! manifest's digest, every text they need is there under its own hash, and their tokens, counted again, add up to the
-//! manifest's. Nothing was written anywhere yet.
+//! **Invariant:** when [`SnapshotCopy::open`] returns, the entries placed from documents and chunk lists have the manifest's
+//! digest, every text that they need exists under its own hash, and the recounted tokens add up to the manifest's. Nothing has
+//! been written yet.
 //!
-//! Texts and vectors are read twice, to be checked and to be kept, so that they never fill the memory.
+//! Texts and vectors are read twice, once to verify and once to store them, so that they never fill the memory.
 
 use super::format::{self, CopyError, Manifest, check_sum, for_each_record};
 use crate::index::lexical::{self, count_tokens};
@@ -22,11 +22,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use snapshots::{Digest, Tokens};
 use std::path::{Path, PathBuf};
 
-/// A copy of a snapshot, all of it checked.
+/// A verified copy of a snapshot.
 #[derive(Debug)]
 pub struct SnapshotCopy {
     folder: PathBuf,
-    /// What the copy says of itself.
+    /// The copy's manifest.
     pub manifest: Manifest,
     /// Every file of the version, by path.
     pub documents: Vec<Document>,
@@ -41,7 +41,7 @@ impl SnapshotCopy {
     /// Reads and checks a copy for a model.
     ///
     /// # Errors
-    /// Where it is none, of another format, model or analyzer, damaged, or does not hold together.
+    /// If it is no copy, of another format, model or analyzer, damaged, or inconsistent.
     pub fn open(folder: &Path, model: ModelId, dimensions: u32) -> Result<Self, CopyError> {
         let manifest = Manifest::read(folder)?;
         for (what, found, built) in [
@@ -75,10 +75,10 @@ impl SnapshotCopy {
         Ok(copy)
     }
 
-    /// Puts every result of the copy into a memo, where what is known already stays.
+    /// Puts every result of the copy into a memo, in which known results stay.
     ///
     /// # Errors
-    /// Where the copy changed since it was opened, or cannot be read any more.
+    /// If the copy changed since it was opened, or cannot be read any more.
     pub fn fill(&self, memo: &StoreMemo) -> Result<(), CopyError> {
         for_each_record(&self.folder, format::TEXTS, self.manifest.sum(format::TEXTS)?, |record| {
             let text = std::str::from_utf8(record).map_err(|error| error.to_string())?;
@@ -91,7 +91,7 @@ impl SnapshotCopy {
         }
         self.cards.iter().for_each(|(hash, card)| memo.put_card(*hash, card));
         self.for_each_vector(|id, embedded| memo.put_embedded(vec![(id, embedded)], Keep::Durable))?;
-        // A vector that the exporting machine owed: the next tracker asks the model again.
+        // The exporting machine lacked this vector: the next tracker asks the model again.
         let owed = self.entries.iter().map(Entry::embed_id).filter(|id| !memo.has_embedded(*id));
         let owed: Vec<_> = owed.map(|id| (id, Embedded::NoVector)).collect();
         memo.put_embedded(owed, Keep::WhileRunning);
@@ -194,7 +194,7 @@ impl SnapshotCopy {
         }
     }
 
-    /// Tells every vector, once it is one.
+    /// Calls `look` with every vector, after a check.
     fn for_each_vector(&self, mut look: impl FnMut(EmbedId, Embedded)) -> Result<(), CopyError> {
         let dimensions = self.manifest.dimensions as usize;
         let mut known: FxHashSet<EmbedId> = self.entries.iter().map(Entry::embed_id).collect();
@@ -226,7 +226,7 @@ impl Manifest {
     }
 }
 
-/// Refuses what no source gives as a path.
+/// Refuses a path that no source can give.
 fn check_path(path: &DocumentPath) -> Result<(), String> {
     let mut parts = path.as_bytes().split(|&byte| byte == b'/');
     if parts.any(|part| part.is_empty() || part == b"." || part == b".." || part.contains(&0)) {

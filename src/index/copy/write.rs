@@ -1,9 +1,9 @@
-//! Export: from a version of an open store to a folder.
+//! Export: writes a version of an open store to a folder.
 //!
 //! In: a reader, a version, the rules. Out: the folder, complete.
 //!
-//! **Invariant:** the folder has its name only once everything in it is durable; until then it is called `DIR.partial`, and
-//! the next export of that name removes it.
+//! **Invariant:** the folder gets its name only once everything in it is durable. Until then it is called `DIR.partial`, and the
+//! next export of that name removes it.
 
 use super::format::{self, CopyError, FORMAT, Manifest, RecordWriter};
 use crate::index::{IndexReader, ReaderError, lexical};
@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// What was written.
+/// The result of an export.
 #[derive(Clone, Debug)]
 pub struct Exported {
-    /// What the copy says of itself.
+    /// The copy's manifest.
     pub manifest: Manifest,
     /// Bytes of all files but the manifest.
     pub bytes: u64,
@@ -28,11 +28,11 @@ pub struct Exported {
 
 /// Writes a copy of a version into a folder that is not there yet.
 ///
-/// `rules` lead from paths to what cleaning made of their contents; under other rules than the version's the copy is
-/// whole, but whoever imports it cleans again what they changed.
+/// `rules` lead from paths to the cleaning results of their contents. Under other rules than the version's the copy is complete,
+/// but the importing store cleans the affected contents again.
 ///
 /// # Errors
-/// Where the folder is there, the store lacks something, or the disk is full; nothing of that name is left then.
+/// If the folder exists, the store lacks something, or the disk is full; nothing of that name is left then.
 pub fn export(
     reader: &IndexReader,
     source: &SourceRecord,
@@ -103,7 +103,7 @@ fn sync(folder: &Path) -> Result<(), CopyError> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(CopyError::io("sync", folder))
 }
 
-/// The five files in the making; each result is written once.
+/// The five files being written; each result is written once.
 struct Writer {
     documents: RecordWriter,
     cleaned: RecordWriter,
@@ -134,7 +134,7 @@ impl Writer {
         sums.collect()
     }
 
-    /// Writes a document's row and everything that the stages made of it.
+    /// Writes a document's row and all of its results.
     fn document(&mut self, reader: &IndexReader, rules: &Rules, document: &Document) -> Result<(), CopyError> {
         let memo = reader.memo();
         self.documents.write(&encode(document))?;
@@ -165,7 +165,7 @@ impl Writer {
             let components = match memo.embedded(id) {
                 Some(Embedded::Vector(vector)) => vector.components().to_vec(),
                 Some(Embedded::NoVector) => Vec::new(),
-                // Owed to the moment; whoever imports the copy asks the model again.
+                // A transient failure: the importing store asks the model again.
                 Some(Embedded::Fault(_)) | None => continue,
             };
             let mut record = [id.card.to_bytes(), id.text.to_bytes()].concat();
@@ -184,7 +184,7 @@ impl Writer {
     }
 }
 
-/// Says what is missing, or why the database could not tell.
+/// Returns what is missing, or why the database failed.
 fn lost(reader: &IndexReader, what: &'static str, path: &DocumentPath) -> CopyError {
     match reader.memo().check() {
         Err(error) => error.into(),

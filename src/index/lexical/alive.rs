@@ -1,12 +1,13 @@
-//! Which documents of a segment are alive in a version.
+//! The live documents of a segment in a version.
 //!
-//! In: a segment's ordinals, and a version's bitmap or its difference to another version. Out: one bit a document.
+//! In: a segment's ordinals, and a version's bitmap or its difference to another version. Out: one bit per document.
 //!
-//! **Invariant:** a document's bit is set if and only if the version holds the document's ordinal and the document was not
-//! removed (its entry may have been moved to another segment). The map from documents to ordinals is a fact of the segment, read once and shared by all versions; the bits belong to one version, and two
-//! versions that do not differ in a segment share them, together with the document frequencies counted under them.
+//! **Invariant:** a document's bit is set if and only if the version holds the document's ordinal and the document is not deleted
+//! (maintenance may have moved its entry to another segment). The map from documents to ordinals belongs to the segment, is read
+//! once and shared by all versions. The bits belong to one version; two versions that are equal in a segment share them, together
+//! with the document frequencies counted under them.
 //!
-//! Merged segments are not in order of ordinals, so each map keeps the way back as well.
+//! Merged segments are not ordered by ordinal, so each map keeps the inverse as well.
 
 use super::error::LexicalError;
 use super::schema::ORDINAL;
@@ -20,14 +21,14 @@ use tantivy::index::{SegmentId, SegmentReader};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, Opstamp, Term};
 
-/// A segment's cache of document frequencies holds no more terms than this; some 100 bytes a term.
+/// A segment's cache of document frequencies holds at most so many terms; some 100 bytes a term.
 const MAX_CACHED_TERMS: usize = 4096;
-/// The ordinals of a segment's documents, and the way back.
+/// The ordinals of a segment's documents, and the inverse map.
 #[derive(Debug)]
 pub(super) struct OrdinalMap {
     /// The ordinal of each document.
     ordinals: Vec<u32>,
-    /// The documents in order of their ordinals, unless that is their own order.
+    /// The documents ordered by ordinal, unless that is their own order.
     by_ordinal: Option<Vec<DocId>>,
 }
 
@@ -82,7 +83,7 @@ impl OrdinalMap {
         }
     }
 
-    /// Returns one bit a document: whether `entries` holds its ordinal.
+    /// Returns one bit per document: whether `entries` holds its ordinal.
     fn alive(&self, entries: &RoaringBitmap) -> Vec<u64> {
         let mut words = vec![0; self.ordinals.len().div_ceil(64)];
         let Some((least, greatest)) = self.bounds() else { return words };
@@ -96,7 +97,7 @@ impl OrdinalMap {
     }
 }
 
-/// Returns the places of the bits that are set, counted from `base`, ascending.
+/// Returns the positions of the set bits, counted from `base`, ascending.
 pub(super) fn ones(words: &[u64], base: DocId) -> impl Iterator<Item = DocId> {
     words.iter().enumerate().filter(|(_, word)| **word != 0).flat_map(move |(at, &word)| {
         let start = base + at as u32 * 64;
@@ -110,7 +111,7 @@ fn bit(words: &[u64], at: u32) -> bool {
     words[at as usize / 64] >> (at % 64) & 1 == 1
 }
 
-/// The ordinal maps of segments that some view still uses; cheap to clone, and shared by its clones.
+/// The ordinal maps of segments that some view still uses; clones share them.
 #[derive(Clone, Default)]
 pub struct OrdinalMaps(Arc<Mutex<FxHashMap<SegmentId, Weak<OrdinalMap>>>>);
 
@@ -122,7 +123,7 @@ impl OrdinalMaps {
     }
 
     fn of(&self, reader: &SegmentReader) -> Result<Arc<OrdinalMap>, LexicalError> {
-        // What a panic elsewhere left here is whole: maps are put in and never changed.
+        // The state after a panic elsewhere is consistent: maps are inserted and never changed.
         let mut maps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(map) = maps.get(&reader.segment_id()).and_then(Weak::upgrade) {
             return Ok(map);
@@ -134,10 +135,10 @@ impl OrdinalMaps {
     }
 }
 
-/// A segment, and up to which removal.
+/// A segment, with the state of its deletions.
 pub(super) type SegmentState = (SegmentId, Option<Opstamp>);
 
-/// Returns which segment a reader has open.
+/// Returns the segment state that a reader has open.
 pub(super) fn state(reader: &SegmentReader) -> SegmentState {
     (reader.segment_id(), reader.delete_opstamp())
 }
@@ -145,7 +146,7 @@ pub(super) fn state(reader: &SegmentReader) -> SegmentState {
 /// The documents of one segment that are alive in a version.
 pub(super) struct AliveSegment {
     segment: SegmentState,
-    /// The documents that were not removed, where some were.
+    /// The documents that are not deleted, if some are.
     present: Option<AliveBitSet>,
     map: Arc<OrdinalMap>,
     words: Vec<u64>,
@@ -154,7 +155,7 @@ pub(super) struct AliveSegment {
 }
 
 impl AliveSegment {
-    /// Returns the segment as the version of `entries` has it.
+    /// Returns the segment as seen by the version of `entries`.
     pub(super) fn new(
         reader: &SegmentReader,
         maps: &OrdinalMaps,
@@ -165,7 +166,7 @@ impl AliveSegment {
         Ok(Self::of(reader, map, words))
     }
 
-    /// Returns the same segment as a later reader has it, from which more documents were removed.
+    /// Returns the same segment as seen by a later reader, in which more documents are deleted.
     pub(super) fn reread(&self, reader: &SegmentReader) -> Self {
         Self::of(reader, self.map.clone(), self.words.clone())
     }
@@ -186,7 +187,7 @@ impl AliveSegment {
         Self { segment, present, map, words, count, frequencies: Mutex::default() }
     }
 
-    /// Returns the segment as a version has it that differs by `changes`, or nothing if it does not differ here.
+    /// Returns the segment as seen by a version that differs by `changes`, or nothing if it does not differ here.
     pub(super) fn changed<'a>(&self, changes: impl Iterator<Item = (&'a RoaringBitmap, bool)>) -> Option<Self> {
         let (least, greatest) = self.map.bounds()?;
         let mut words = None;
@@ -202,7 +203,7 @@ impl AliveSegment {
         Some(Self::with(self.segment, self.present.clone(), self.map.clone(), words?))
     }
 
-    /// Returns the segment that this describes.
+    /// Returns the state of this segment.
     pub(super) const fn segment(&self) -> SegmentState {
         self.segment
     }
@@ -236,7 +237,7 @@ impl AliveSegment {
         Ordinal::new(self.map.ordinals[document as usize])
     }
 
-    /// Returns how many documents that are alive hold `term`: counted from its postings the first time, then remembered.
+    /// Returns how many live documents hold `term`: counted from its postings the first time, then cached.
     pub(super) fn document_frequency(&self, reader: &SegmentReader, term: &Term) -> tantivy::Result<u32> {
         if let Some(&known) = self.frequencies.lock().unwrap_or_else(PoisonError::into_inner).get(term) {
             return Ok(known);

@@ -1,9 +1,9 @@
-//! From text to the tokens that BM25 counts: one analysis for what is indexed and for what is asked.
+//! Analyses text into the tokens that BM25 counts, in the same way for documents and for queries.
 //!
-//! In: the text or name of an entry, or a query. Out: tokens, each with its position and the bytes it came from.
+//! In: the text or name of an entry, or a query. Out: tokens, each with its position and its source bytes.
 //!
-//! **Invariant:** the tokens follow from the text and [`fingerprint`] alone; every token is at most 67 bytes; positions
-//! begin at 0 and each token stays on the one before it or moves on by one.
+//! **Invariant:** the tokens follow from the text and [`fingerprint`] alone. Every token is at most 67 bytes. Positions begin at
+//! 0, and each token has the position of the previous one or the next position.
 //!
 //! | text | tokens at successive positions |
 //! |---|---|
@@ -12,17 +12,17 @@
 //! | a run of Chinese, Japanese or Korean characters | each two neighbours; a character that stands alone |
 //! | a word written with signs (`C++`, `operator<<`, `--flag`) | the whole, beside its first part; then as without them |
 //!
-//! Parts end at `_`, between letters and digits, where lower case turns upper (`spawn|Camera`), and in front of the
-//! last capital of a run that a word follows (`HTTP|Server`); capitals with a plural s are one part (`entity|IDs`).
-//! Everything is lower-cased; parts lose an English plural ending, whole identifiers of several parts do not. So
-//! `spawn camera` finds `SpawnCameras`, and `spawn_camera` ranks what is written just so first.
+//! Parts end at `_`, between letters and digits, where lower case turns upper (`spawn|Camera`), and before the last capital of a
+//! run that a word follows (`HTTP|Server`); capitals with a plural s are one part (`entity|IDs`). Everything is lower-cased.
+//! Parts lose an English plural ending; whole identifiers of several parts do not. So `spawn camera` finds `SpawnCameras`, and
+//! `spawn_camera` ranks exact spellings first.
 //!
-//! Runs that are data and no names (hashes, base64, minified code) are not taken apart, and a long token is cut to a
-//! prefix and a hash: it is found by exactly itself, and its memory is bounded.
+//! Runs that are data and no names (hashes, base64, minified code) are not split. A long token is cut to a prefix and a hash:
+//! only the exact token finds it, and its memory is bounded.
 //!
-//! Pairs of characters and no dictionary for Chinese: nothing to version, and no segmentation that shifts when its
-//! surroundings change. Spellings that look alike are one ([`fold`]): composed and decomposed letters, widths, ligatures.
-//! Accents and other compatibility forms stay as they are written.
+//! Pairs of characters and no dictionary for Chinese: there is no version to maintain, and no segmentation that shifts with the
+//! context. Equal-looking spellings are one token ([`fold`]): composed and decomposed letters, widths, ligatures. Accents and
+//! other compatibility forms do not change.
 
 mod fold;
 mod signs;
@@ -33,34 +33,34 @@ use signs::{signs_behind, word_behind_sign};
 use std::ops::Range;
 use unicode_normalization::char::is_combining_mark;
 
-/// Names the rules of this module. Any change of what [`analyze`] returns must change it; a test holds the two together.
+/// The version of this module's rules. Any change of the result of [`analyze`] must change it; a test compares the two.
 const ANALYZER_VERSION: &str = "identifiers, parts, plurals, character pairs, composed forms, signs: 2";
 
 /// Tokens of more bytes are shortened.
 const MAX_TOKEN_BYTES: usize = 64;
-/// What a shortened token keeps of its beginning, in bytes; behind it stand `~` and 16 hexadecimal digits.
+/// The kept prefix of a shortened token, in bytes; `~` and 16 hexadecimal digits follow.
 const SHORTENED_HEAD_BYTES: usize = 48;
-/// Longer runs are data, and are not taken apart.
+/// Longer runs are data, and are not split.
 const MAX_NAME_BYTES: usize = 256;
-/// A run of more parts than this, whose parts are shorter than [`MIN_MEAN_PART_BYTES`] on average, is data: hexadecimal
-/// digests have a border every two or three characters, names every five or six.
+/// A run of more parts than this, whose parts are shorter than [`MIN_MEAN_PART_BYTES`] on average, is data: hexadecimal digests
+/// have a border every two or three characters, names every five or six.
 const FEW_PARTS: usize = 8;
 const MIN_MEAN_PART_BYTES: usize = 4;
-/// A token that is cut keeps no more than this of its text in memory at a time, in bytes.
+/// A shortened token is hashed in blocks of at most so many bytes.
 const HASH_BLOCK_BYTES: usize = 1024;
 
-/// One token, where it stands among the others, and the bytes of the text that it came from.
+/// One token, its position, and its source bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Token {
-    /// What is indexed and compared: lower case, at most 67 bytes.
+    /// The indexed form: lower case, at most 67 bytes.
     pub text: String,
     /// Counted from 0; a whole identifier, and a word with its signs, share the position of their first part.
     pub position: u32,
-    /// Where it stands in the analysed text, in bytes, on character borders.
+    /// Its range in the analysed text, in bytes, on character borders.
     pub offsets: Range<usize>,
 }
 
-/// Returns the fingerprint of all that can change what [`analyze`] returns: these rules, and the tables of Unicode.
+/// Returns the fingerprint of everything that can change the result of [`analyze`]: these rules, and the tables of Unicode.
 #[must_use]
 pub fn fingerprint() -> Fingerprint {
     let mut hasher = Hasher::new("analyzer").part(ANALYZER_VERSION.as_bytes());
@@ -87,7 +87,7 @@ pub fn analyze(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// Calls `emit` with each token of `text`, its position and its offsets, and allocates nothing for a token.
+/// Calls `emit` with each token of `text`, its position and its offsets; allocates nothing per token.
 pub(super) fn for_each_token(text: &str, mut emit: impl FnMut(&str, u32, Range<usize>)) {
     let folded = Folded::of(text);
     scan(folded.text(), |token, position, range| emit(token, position, folded.source(range)));
@@ -116,7 +116,7 @@ fn scan(text: &str, mut emit: impl FnMut(&str, u32, Range<usize>)) {
     }
 }
 
-/// What a character does in a word.
+/// The role of a character in a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 enum Kind {
@@ -128,9 +128,9 @@ enum Kind {
     Letter = 4,
     Digit = 8,
     Underscore = 16,
-    /// Chinese, Japanese or Korean, which set no spaces between words.
+    /// Chinese, Japanese or Korean, which have no spaces between words.
     Ideograph = 32,
-    /// Ends a word, and may begin one that is written with it.
+    /// Ends a word, and may begin one with signs.
     Sign = 64,
 }
 
@@ -170,7 +170,7 @@ fn kind_of(character: char) -> Kind {
                 Kind::Break
             }
         }
-        // Those that combine with symbols and not with letters.
+        // Marks that combine with symbols and not with letters.
         '\u{20d0}'..='\u{20ff}' => Kind::Break,
         _ if character.is_lowercase() => Kind::Lower,
         _ if character.is_uppercase() => Kind::Upper,
@@ -219,7 +219,7 @@ fn pair_up(
     (end, position)
 }
 
-/// Buffers that live as long as one analysis.
+/// Buffers for one analysis.
 #[derive(Default)]
 struct Scratch {
     parts: Vec<Range<usize>>,
@@ -321,7 +321,7 @@ fn split(run: &str, parts: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Returns whether the capital in front of `rest` begins a word: lower case follows, and not only a plural s.
+/// Returns whether the capital before `rest` begins a word: lower case follows, and not only a plural s.
 fn begins_word(rest: &str) -> bool {
     let mut following = rest.chars().map(|character| (character, kind_of(character)));
     match following.next() {
@@ -331,7 +331,7 @@ fn begins_word(rest: &str) -> bool {
     }
 }
 
-/// Writes `run` into `token` in lower case, shortened where that is too long.
+/// Writes `run` into `token` in lower case, shortened if it is too long.
 fn spell(run: &str, token: &mut String) {
     if run.len() <= MAX_NAME_BYTES {
         lower(run, token);
@@ -375,12 +375,12 @@ pub(super) fn border_up_to(text: &str, limit: usize) -> usize {
     (0..=limit).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// Takes an English plural ending off a lower-case word.
+/// Removes an English plural ending from a lower-case word.
 ///
 /// After Harman, *How effective is suffixing?*, JASIS 42(1), 1991, table 1 (the S stemmer): -ies becomes -y unless e or a
-/// stands before it, -s is dropped unless it is -us or -ss. Two departures: Harman keeps -aes, -ees and -oes, which
-/// would part `trees` from `tree`; and words of two letters (of four for -ies) keep theirs, so that `as`, `ties` and
-/// `pies` do not fall together with `a`, `ty` and `py`.
+/// precedes it, -s is dropped unless it is -us or -ss. Two departures: Harman keeps -aes, -ees and -oes, which would separate
+/// `trees` from `tree`; and words of two letters (of four for -ies) keep theirs, so that `as`, `ties` and `pies` do not become
+/// equal to `a`, `ty` and `py`.
 fn strip_plural(word: &mut String) {
     let long_enough = word.len() >= 3;
     if !long_enough || !word.ends_with('s') || word.ends_with("ss") || word.ends_with("us") {

@@ -1,12 +1,12 @@
-//! Whether the files of the lexical index are whole, and which entries they hold.
+//! Checks whether the files of the lexical index are intact, and which entries they hold.
 //!
-//! In: a directory, beside any writer. Out: the ordinals of all documents in whole segments, and what is damaged.
+//! In: a directory, beside any writer. Out: the ordinals of all documents in intact segments, and the damage.
 //!
-//! **Invariant:** a file is read only once its checksum (tantivy's own, at the end of each file) fits; of a segment with
-//! a damaged file nothing counts as held. Nothing is written.
+//! **Invariant:** a file is read only once its checksum (tantivy's own, at the end of each file) fits. No entry of a segment with
+//! a damaged file counts as held. Nothing is written.
 //!
-//! A writer merges segments and removes the old files while this looks, so what is missing counts only if the list of
-//! segments is still the same afterwards.
+//! A writer may merge segments and remove the old files during the check, so a missing file counts only if the segment list is
+//! unchanged afterwards.
 
 use super::error::LexicalError;
 use super::schema::{Fields, ORDINAL, TEXT_FIELDS};
@@ -18,11 +18,10 @@ use tantivy::fieldnorm::FieldNormReader;
 use tantivy::index::{IndexMeta, Segment, SegmentComponent, SegmentMeta, SegmentReader};
 use tantivy::{Index, TantivyError};
 
-/// How often the list of segments may change under the check.
+/// How often the segment list may change during the check.
 const ATTEMPTS: usize = 16;
 
-/// The files of a segment, beside that of removed documents. tantivy takes some that are missing for empty ones, so they
-/// are named here.
+/// The files of a segment, except that of deleted documents. tantivy treats some missing ones as empty, so they are listed here.
 const COMPONENTS: [SegmentComponent; 6] = [
     SegmentComponent::Postings,
     SegmentComponent::Positions,
@@ -35,16 +34,16 @@ const COMPONENTS: [SegmentComponent; 6] = [
 /// Looks up how many tokens an entry has in each field.
 pub type LengthsOf<'a> = &'a dyn Fn(Ordinal) -> Option<[u32; TEXT_FIELDS]>;
 
-/// What a lexical index holds.
+/// The content of a lexical index.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct LexicalCheck {
-    /// The ordinals of the documents in whole segments.
+    /// The ordinals of the documents in intact segments.
     pub ordinals: RoaringBitmap,
     /// Those whose documents have another length than the entry.
     pub other_length: RoaringBitmap,
     /// Files that were read.
     pub files: usize,
-    /// Each damaged file with what is wrong, in the order of their names.
+    /// Each damaged file with the damage, in the order of their names.
     pub damaged: Vec<(PathBuf, String)>,
 }
 
@@ -110,7 +109,7 @@ pub(super) fn files_of(meta: &SegmentMeta) -> Vec<PathBuf> {
     COMPONENTS.into_iter().chain(removed).map(|component| meta.relative_path(component)).collect()
 }
 
-/// Adds what a segment holds, all of it or nothing.
+/// Adds the content of a segment, all of it or nothing.
 fn check_segment(
     segment: &Segment,
     fields: Fields,

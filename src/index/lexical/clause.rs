@@ -1,15 +1,14 @@
-//! What the clauses of a query are worth in a version: their weights, and the most that each can add to a score.
+//! The clauses of a query under a version's statistics: their weights, and the most that each can add to a score.
 //!
-//! In: a clause in a field, and the version's statistics. Out: its weight, its bound, and a cursor over its matches in a
-//! segment.
+//! In: a clause in a field, and the version's statistics. Out: its weight, its bound, and a cursor over its matches in a segment.
 //!
-//! **Invariant:** the score of a match, in every bit, is that of tantivy's own scorers under the same statistics; and no
-//! match scores more than the bound.
+//! **Invariant:** the score of a match, in every bit, is that of tantivy's own scorers under the same statistics; and no match
+//! scores more than the bound.
 //!
-//! A term that occurs f times in a field of n tokens adds weight · f / (f + norm(n)) (BM25). That grows with f, and f is at
-//! most n; so the bound is the greatest such value over all lengths that the index tells apart, with f as large as the
-//! longest field of that length. Floating-point division and multiplication round monotonously, so the bound holds for the
-//! rounded values as well. It rests on nothing that was written with a segment.
+//! A term that occurs f times in a field of n tokens adds weight · f / (f + norm(n)) (BM25). This grows with f, and f is at most
+//! n. So the bound is the greatest such value over all lengths that the index distinguishes, with f as large as the longest field
+//! of that length. Floating-point division and multiplication round monotonically, so the bound holds for the rounded values as
+//! well. It depends on nothing that was written with a segment.
 
 use super::cursor::{Cursor, TermCursor};
 use std::sync::Arc;
@@ -32,8 +31,8 @@ enum Kind {
 }
 
 impl Clause {
-    /// Weighs the clause of these terms, each at its place; of a single term the place counts for nothing. Returns nothing
-    /// where no entry of the version can match.
+    /// Weighs the clause of these terms, each at its position; for a single term the position does not matter. Returns nothing if
+    /// no entry of the version can match.
     pub(super) fn weigh(
         terms: Vec<(usize, Term)>,
         boost: f32,
@@ -99,7 +98,7 @@ pub(super) enum Matches<'a> {
         norms: FieldNormReader,
         weight: &'a Bm25Weight,
     },
-    /// The scorer has looked for the first match already, which may be far.
+    /// The scorer has already searched for the first match, which may be far.
     Phrase {
         scorer: Box<dyn Scorer>,
         cost: u64,
@@ -107,7 +106,7 @@ pub(super) enum Matches<'a> {
 }
 
 impl Matches<'_> {
-    /// Returns how many postings a cursor passes from start to end.
+    /// Returns how many postings a cursor reads from start to end.
     pub(super) fn cost(&self) -> u64 {
         match self {
             Self::Term { info, .. } => u64::from(info.doc_freq),
@@ -115,7 +114,7 @@ impl Matches<'_> {
         }
     }
 
-    /// Returns a cursor that stands on the first match.
+    /// Returns a cursor at the first match.
     pub(super) fn open(self) -> tantivy::Result<Cursor> {
         match self {
             Self::Term { index, info, norms, weight } => {

@@ -1,25 +1,25 @@
-//! Runs over the matches of one clause in one segment.
+//! A cursor over the matches of one clause in one segment.
 //!
 //! In: the postings of a term, or a phrase's scorer. Out: documents in ascending order, each with the clause's score.
 //!
-//! **Invariant:** documents ascend and none is left out; a score has the bits of tantivy's own scorer.
+//! **Invariant:** documents ascend and none is skipped; a score has the bits of tantivy's own scorer.
 //!
-//! Terms are read by blocks of postings, as they are stored: the loop over a block has no call in it that it cannot see
-//! through, which is what the search of a large index spends its time on.
+//! Terms are read by blocks of postings, as they are stored. The loop over a block has no opaque call in it, because a search of
+//! a large index spends its time there.
 
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::BlockSegmentPostings;
 use tantivy::query::{Bm25Weight, Scorer};
 use tantivy::{DocId, DocSet, TERMINATED};
 
-/// A place among the matches of a clause.
+/// A position among the matches of a clause.
 pub(super) enum Cursor {
     Term(Box<TermCursor>),
     Phrase(Box<dyn Scorer>),
 }
 
 impl Cursor {
-    /// Returns the document that it stands on, or [`TERMINATED`].
+    /// Returns the current document, or [`TERMINATED`].
     #[inline]
     pub(super) fn document(&self) -> DocId {
         match self {
@@ -28,7 +28,7 @@ impl Cursor {
         }
     }
 
-    /// Moves on to `document`, or the first match behind it; returns the score if that document matches.
+    /// Moves to `document`, or the first match after it; returns the score if that document matches.
     #[inline]
     pub(super) fn score_of(&mut self, document: DocId) -> Option<f32> {
         match self {
@@ -42,8 +42,7 @@ impl Cursor {
         }
     }
 
-    /// Moves on to `end`, or the first match behind it, and gives each match from `start` on before it that `wanted` says
-    /// yes to.
+    /// Moves to `end`, or the first match after it, and passes on each match between `start` and it for which `wanted` is true.
     #[inline]
     pub(super) fn each_between(
         &mut self,
@@ -70,10 +69,10 @@ impl Cursor {
     }
 }
 
-/// A place among the postings of a term.
+/// A position among the postings of a term.
 pub(super) struct TermCursor {
     postings: BlockSegmentPostings,
-    /// The place in the block that is loaded; behind its documents stands [`TERMINATED`].
+    /// The position in the loaded block; [`TERMINATED`] follows its documents.
     at: usize,
     norms: FieldNormReader,
     weight: Bm25Weight,

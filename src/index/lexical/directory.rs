@@ -1,20 +1,20 @@
-//! The folder of the index as tantivy uses it, with fewer writes that a commit waits for.
+//! The folder of the index as a tantivy directory, with fewer syncs per commit.
 //!
-//! In: files that tantivy writes, and the list of segments. Out: the same files, durable when the list that names them is.
+//! In: files that tantivy writes, and the segment list. Out: the same files, durable when the list that names them is.
 //!
 //! ```text
-//!  small files ──► written ────────────────┐
-//!  large files ──► written, made durable   ├──► made durable, all at once ──► the list: beside, durable, renamed
+//!  small files ──► written ────────┐
+//!  large files ──► written, synced ├──► synced, all at once ──► the list: temporary file, synced, renamed
 //! ```
 //!
-//! **Invariant:** what the list of segments names is durable before the list is written. A file that no list names is one that
-//! the next writer removes, however it came to be there.
+//! **Invariant:** all files that the segment list names are durable before the list is written. The next writer removes any file
+//! that no list names, whatever created it.
 //!
-//! The list is as open to other users as the folder is, so that a user who may list the folder may search.
+//! The list has the permissions of the folder, so that a user who may list the folder may search.
 //!
-//! tantivy's own directory makes each file durable by itself, one after the other; and it writes a list of all files anew, durably, in
-//! front of each, to know which of them it may remove. Six files made thirteen waits of a commit. Here the list of files is the
-//! folder itself: nobody else puts files there.
+//! tantivy's own directory syncs each file by itself, one after the other. Before each it also rewrites and syncs a list of all
+//! files, to know which of them it may remove. Six files cost a commit thirteen syncs. Here the folder itself is the list of
+//! files: no other program puts files there.
 
 use crate::index::background::{Unwanted, Urgency, let_others_go_first};
 use crate::store::{create_file, open_file};
@@ -33,15 +33,15 @@ use tantivy::directory::{
     WatchHandle, WritePtr,
 };
 
-/// What tantivy calls its list of files.
+/// The name of tantivy's list of files.
 const FILES: &str = ".managed.json";
-/// What the names of files begin with that are being written in a list's place.
+/// The prefix of files that are being written to replace a list.
 const TEMPORARY: &str = ".tmp";
-/// What the names of tantivy's threads begin with that merge.
+/// The prefix of the names of tantivy's merging threads.
 const MERGING: &str = "merge_thread";
-/// A larger file is made durable by whoever wrote it, so that no commit waits for what a merge or a first load brings.
+/// The thread that wrote a larger file syncs it at once, so that no commit waits for the output of a merge or a first load.
 const LARGE_BYTES: u64 = 1 << 20;
-/// So many threads make files durable at the most: as many as a small commit writes.
+/// Most threads that sync files: as many as a small commit writes.
 const THREADS: usize = 8;
 
 /// The folder of an index.
@@ -49,34 +49,34 @@ const THREADS: usize = 8;
 pub(super) struct Folder {
     root: PathBuf,
     files: MmapDirectory,
-    /// Files that were written to their end and are not durable yet.
+    /// Files that are written to their end and not synced yet.
     written: Arc<Mutex<Vec<File>>>,
     /// Nothing more is written once it is set.
     unwanted: Unwanted,
 }
 
 impl Folder {
-    /// Opens a folder that is there.
+    /// Opens an existing folder.
     pub(super) fn open(root: &Path) -> Result<Self, OpenDirectoryError> {
         Self::open_for(root, Unwanted::default())
     }
 
-    /// Opens a folder that is there for work that may be given up: whoever writes fails then.
+    /// Opens an existing folder for work that may be abandoned: writes fail then.
     pub(super) fn open_for(root: &Path, unwanted: Unwanted) -> Result<Self, OpenDirectoryError> {
         Ok(Self { root: root.to_owned(), files: MmapDirectory::open(root)?, written: Arc::default(), unwanted })
     }
 
-    /// Returns where the folder is.
+    /// Returns the path of the folder.
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Lets whoever writes fail from now on.
+    /// Makes all writes fail from now on.
     pub(super) fn give_up(&self) {
         self.unwanted.set();
     }
 
-    /// Refuses what is no file: who opens a pipe would wait for ever.
+    /// Refuses a path that is no regular file: opening a pipe would wait for ever.
     fn check(&self, path: &Path) -> io::Result<()> {
         let path = self.root.join(path);
         match std::fs::metadata(&path) {
@@ -87,7 +87,7 @@ impl Folder {
         }
     }
 
-    /// Makes durable what was written. Whoever asks beside another waits for it, and what failed is tried again.
+    /// Syncs the written files. Concurrent callers wait for each other, and failed files are tried again.
     fn settle(&self) -> io::Result<()> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let sync = |files: &[File]| files.iter().try_for_each(File::sync_data);
@@ -101,7 +101,7 @@ impl Folder {
                 let panicked = || io::Error::other("a thread that makes files durable panicked");
                 synced = synced.and(match thread {
                     Ok(thread) => thread.join().unwrap_or_else(|_| Err(panicked())),
-                    // The system has no thread left: this one does its work.
+                    // The system has no thread left: this one does the work.
                     Err(_) => sync(part),
                 });
             }
@@ -113,13 +113,13 @@ impl Folder {
         synced
     }
 
-    /// Returns how many bytes the files have together.
+    /// Returns the total bytes of the files.
     pub(super) fn bytes(&self) -> u64 {
         let files = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
         files.filter_map(|file| file.metadata().ok()).filter(std::fs::Metadata::is_file).map(|file| file.len()).sum()
     }
 
-    /// Returns a name that no file has.
+    /// Returns an unused name.
     fn temporary(&self) -> PathBuf {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
@@ -127,7 +127,7 @@ impl Folder {
         self.root.join(format!("{TEMPORARY}{}-{moment:x}-{number}", std::process::id()))
     }
 
-    /// Lists what tantivy may remove once no list of segments names it.
+    /// Lists the files that tantivy may remove once no segment list names them.
     pub(super) fn list(&self) -> io::Result<Vec<String>> {
         let mut files = Vec::new();
         for entry in std::fs::read_dir(&self.root)? {
@@ -195,7 +195,7 @@ impl Directory for Folder {
         });
         let replaced = written.and_then(|()| std::fs::rename(&temporary, &path));
         replaced.map_err(|error| {
-            // The next writer removes what is left.
+            // The next writer removes the rest.
             let _ = std::fs::remove_file(&temporary);
             io::Error::new(error.kind(), format!("{}: {error}", path.display()))
         })
@@ -209,11 +209,11 @@ impl Directory for Folder {
     fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
         self.check(&lock.filepath).map_err(LockError::wrap_io_error)?;
         let path = self.root.join(&lock.filepath);
-        // A lock needs no right to write, so a reader that has none takes it on the file that is there.
+        // A lock needs no write permission, so a reader without it locks the existing file.
         let file = match open_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => match create_file(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_file(&path),
-                // No writer was ever here, or it would be there: nothing is removed that has to be waited with.
+                // No writer was ever here, or the file would exist: no removal has to wait.
                 Err(_) if lock.filepath == META_LOCK.filepath => return Ok(DirectoryLock::from(Box::new(()))),
                 created => created,
             },
@@ -233,21 +233,21 @@ impl Directory for Folder {
     }
 }
 
-/// Removes the list of files of a build that kept one. It is a wish: nobody here reads it.
+/// Removes the list of files of an earlier build, best effort: this build does not read it.
 pub(super) fn forget_list(root: &Path) {
     let _ = std::fs::remove_file(root.join(FILES));
 }
 
-/// Fails once nobody wants what is written any more.
+/// Fails once the written files are unwanted.
 pub(super) fn check_wanted(unwanted: &Unwanted) -> io::Result<()> {
-    if unwanted.is_set() { Err(io::Error::other("nobody waits for this file any more")) } else { Ok(()) }
+    if unwanted.is_set() { Err(io::Error::other("this file is no longer wanted")) } else { Ok(()) }
 }
 
 thread_local! {
     static IS_LOW: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lowers the priority of the thread that calls, if it merges: tantivy starts such threads, and they write their files here.
+/// Lowers the priority of the calling thread, if it merges: tantivy starts such threads, and they write their files here.
 fn let_merges_wait() {
     let thread = std::thread::current();
     if thread.name().is_some_and(|name| name.starts_with(MERGING)) && !IS_LOW.replace(true) {
@@ -367,7 +367,7 @@ mod tests {
         commit(0);
         let whole = names(root.path());
         assert!(!whole.contains(FILES), "the folder is the list: {whole:?}");
-        // What a writer that was killed may leave, what a build before this one wrote, and what is none of its business.
+        // Files that a killed writer may leave, what an earlier build wrote, and unrelated files.
         for name in ["0123456789abcdef0123456789abcdef.term", ".tmpAbCdEf", FILES, ".hidden"] {
             fs::write(root.path().join(name), "nothing that can be read").unwrap();
         }

@@ -1,4 +1,4 @@
-//! What can go wrong in the lexical index.
+//! Errors of the lexical index.
 //!
 //! **Invariant:** each variant names what was attempted; the cause prints once, from the chain.
 
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tantivy::TantivyError;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
 
-/// What tantivy said, in one phrase: it names a file by its last part, and what the system says of it three times.
+/// tantivy's error in one phrase: its own text names a file by its last part, and repeats the system's message three times.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", said(.0))]
 pub struct Refused(Box<TantivyError>);
@@ -20,7 +20,7 @@ impl<E: Into<TantivyError>> From<E> for Refused {
     }
 }
 
-/// Returns what the system said where that is the cause, and else what tantivy says.
+/// Returns the system's error if that is the cause, and else tantivy's.
 fn said(error: &TantivyError) -> String {
     let open = |file: &PathBuf, error: &io::Error| format!("{}: {error}", file.display());
     match error {
@@ -37,7 +37,7 @@ fn said(error: &TantivyError) -> String {
     }
 }
 
-/// What went wrong in the lexical index.
+/// Reason why an operation on the lexical index failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LexicalError {
@@ -55,7 +55,7 @@ pub enum LexicalError {
         /// The directory.
         path: PathBuf,
     },
-    /// The index was made by another analyzer, under which the same query has other terms.
+    /// Another analyzer made the index, under which the same query has other terms.
     #[error(
         "cannot search the words in {}: analyzer {found} found them, this build has {built}; start `tidemill track` on the \
          store once, which indexes its texts again",
@@ -69,7 +69,7 @@ pub enum LexicalError {
         /// The analyzer of this build.
         built: Fingerprint,
     },
-    /// The last commit does not say what the next ordinal is.
+    /// The last commit does not contain the next ordinal.
     #[error("the last commit of the lexical index in {} names no next ordinal; index the store again", path.display())]
     Payload {
         /// The directory.
@@ -83,7 +83,7 @@ pub enum LexicalError {
         /// Why.
         source: Refused,
     },
-    /// What was added could not be made durable.
+    /// Added entries could not be made durable.
     #[error("cannot commit the lexical index")]
     Commit(#[source] Refused),
     /// Segments could not be merged.
@@ -92,12 +92,12 @@ pub enum LexicalError {
     /// The newest segments could not be opened.
     #[error("cannot load the segments of the lexical index")]
     Load(#[source] Refused),
-    /// A segment does not give every document one ordinal.
+    /// A segment does not map every document to one ordinal.
     #[error("segment {segment} of the lexical index is damaged: {what}; verify the store")]
     Segment {
         /// The segment.
         segment: String,
-        /// What is wrong with it.
+        /// The contradiction.
         what: &'static str,
     },
     /// The segments do not hold the version's entries.

@@ -1,14 +1,14 @@
-//! Documents that no version needs any more, removed, and segments written anew without them.
+//! Garbage collection in the lexical index: deletes documents that no version needs, and rewrites segments without them.
 //!
-//! In: the entries that must stay. Out: no segment that holds others, and in the end none that holds removed documents.
+//! In: the entries that must stay. Out: no segment with garbage entries, and in the end none with deleted documents.
 //!
 //! ```text
-//!  forget ── a segment holds others? ───────────► removed from it, committed            one segment a step
-//!  forget ── none, but some removed documents? ─► thread: what stays is copied into one segment, taken over when it is there
+//!  forget ── a segment holds garbage? ─────────► deleted from it, committed            one segment a step
+//!  forget ── none, but some deleted documents? ─► thread: the rest is copied into one segment, which is adopted when it is done
 //! ```
 //!
-//! **Invariant:** a step costs one commit and one look at the ordinals of one segment; what large segments hold is read by a
-//! thread, and copies are made beside commits and searches.
+//! **Invariant:** a step costs one commit and one read of the ordinals of one segment. A thread reads large segments and makes
+//! copies, beside commits and searches.
 
 use super::LexicalError;
 use super::merging::MAX_DOCUMENTS;
@@ -21,37 +21,37 @@ use rustc_hash::FxHashMap;
 use tantivy::TantivyError;
 use tantivy::index::{SegmentId, SegmentMeta};
 
-/// Documents that one step removes at the most: a fraction of a million takes milliseconds.
+/// Most documents that one step deletes: a fraction of a million takes milliseconds.
 const AT_ONCE: usize = 100_000;
-/// Documents of one copy where nobody publishes meanwhile: all that a segment may have.
+/// Most documents of one copy if no publish waits: the most that a segment may have.
 const COMPACTED_AT_ONCE: usize = MAX_DOCUMENTS as usize;
-/// So often a copy may come to nothing before that is left to the next collection.
+/// Discarded copies after which the rest is left to the next collection.
 const MOST_IN_VAIN: u32 = 16;
 
-/// What a step of forgetting came to.
+/// The result of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Forgotten {
-    /// So many documents were removed.
+    /// So many documents were deleted.
     Some(u64),
-    /// A thread has to end first.
+    /// A thread has to finish first.
     Later,
-    /// Only what must stay is there.
+    /// Only needed documents are left.
     All,
 }
 
 impl LexicalWriter {
-    /// Takes one short step of removing the documents of the entries below `below` that are not `needed`, and of giving back
-    /// their space. Nothing may be added that is not committed yet.
+    /// Takes one short step: deletes documents of the entries below `below` that are not `needed`, or reclaims their space. There
+    /// must be no uncommitted entries.
     ///
     /// # Errors
-    /// [`LexicalError::Commit`]: nothing was removed; open the writer again. And where a segment cannot be read.
+    /// [`LexicalError::Commit`]: nothing was deleted; open the writer again. Also if a segment cannot be read.
     pub fn forget(&mut self, needed: &RoaringBitmap, below: u32) -> Result<Forgotten, LexicalError> {
         self.leave_upkeep();
         if !self.take_read()? || self.is_copying() {
             return Ok(Forgotten::Later);
         }
         if self.is_copied() {
-            // What somebody has copied meanwhile, for whatever reason.
+            // A copy that is done, whatever started it.
             let moved = self.take_copy()?;
             self.upkeep.in_vain = if moved > 0 { 0 } else { self.upkeep.in_vain + 1 };
             return Ok(Forgotten::Later);
@@ -84,11 +84,11 @@ impl LexicalWriter {
         }
     }
 
-    /// Writes every segment anew that holds removed documents, small ones together, and waits for it; `go_on` is asked in
-    /// between. Searchers that are open keep the old files.
+    /// Rewrites every segment with deleted documents, small ones together, and waits for it; `go_on` is called in between. Open
+    /// searchers keep the old files.
     ///
     /// # Errors
-    /// Where a segment cannot be read or written: it stays as it was. [`LexicalError::Commit`]: open the writer again.
+    /// If a segment cannot be read or written, which leaves it unchanged. [`LexicalError::Commit`]: open the writer again.
     pub fn compact(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<(), LexicalError> {
         let failed = |source: TantivyError| LexicalError::Merge(source.into());
         let index = self.writer.index().clone();
@@ -105,13 +105,13 @@ impl LexicalWriter {
         Ok(())
     }
 
-    /// Removes documents from the segments that they are in, with the next commit; no others of these `segments` are looked at.
+    /// Deletes documents from their segments with the next commit; of these `segments` only the listed documents are read.
     pub(super) fn remove_from(
         &self,
         segments: impl Iterator<Item = SegmentId>,
         documents: &[Documents],
     ) -> Result<(), LexicalError> {
-        // An entry is in one segment. That may be merged meanwhile, into one that is not listed here.
+        // An entry is in one segment. A merge may have moved it meanwhile, into a segment that is not listed here.
         let mut known: FxHashMap<_, _> = segments.map(|segment| (segment, Vec::new())).collect();
         let mut all = RoaringBitmap::new();
         for (segment, entries, documents) in documents {

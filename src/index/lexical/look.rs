@@ -1,8 +1,8 @@
-//! Looks at a version without ranking: whether a word stands anywhere, and which entries may have a text.
+//! Look-ups in a version without ranking: whether a word occurs, and which entries may have a text.
 //!
 //! In: a token, or a text. Out: yes or no; ordinals.
 //!
-//! **Invariant:** only living entries are told of, whatever segments hold them, and what is told does not depend on those.
+//! **Invariant:** only live entries count, and the answer does not depend on the segments that hold them.
 
 use super::alive::AliveSegment;
 use super::analyzer::for_each_token;
@@ -14,7 +14,7 @@ use tantivy::index::SegmentReader;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{TantivyError, Term};
 
-/// So many of a text's longest tokens are asked how rare they are: long ones mostly are.
+/// The rarity of so many of a text's longest tokens is looked up: long ones are mostly rare.
 const ASKED_TOKENS: usize = 4;
 
 impl LexicalView {
@@ -34,8 +34,8 @@ impl LexicalView {
         Ok(false)
     }
 
-    /// Returns those of `among` that may have exactly this text: all that do have it, and perhaps others. Of a text without a
-    /// token nothing is known, so none.
+    /// Returns those of `among` that may have exactly this text: all that do have it, and possibly more. For a text without a
+    /// token it returns none.
     ///
     /// # Errors
     /// [`LexicalError::Search`] if a segment cannot be read.
@@ -84,7 +84,7 @@ fn lives(reader: &SegmentReader, segment: &AliveSegment, term: &Term) -> tantivy
     Ok(false)
 }
 
-/// Returns those of `among` that hold the rarest of the terms, where a segment has all of them.
+/// Returns those of `among` that hold the rarest of the terms, if a segment has all of them.
 fn holding(
     reader: &SegmentReader,
     segment: &AliveSegment,

@@ -1,33 +1,33 @@
-//! Which segments are merged: few enough to search, large enough that terms are spelled out seldom.
+//! The merge policy: few enough segments to search, large enough to store terms rarely.
 //!
-//! In: the documents of each committed segment. Out: those that are to become one.
+//! In: the documents of each committed segment. Out: those that are merged into one.
 //!
 //! ```text
-//! smallest ► 23 23 23 23 23 23 23 161 │ 5000 │ 48000        the first eight become one; the 5000 are more than
-//!            └──── eight, each at most eight times ────┘     eight times what is in front of them, and are left alone
-//!                  what is in front of it
+//! smallest ► 23 23 23 23 23 23 23 161 │ 5000 │ 48000        the first eight are merged; the 5000 are more than
+//!            └──── eight, each at most eight times ────┘     eight times the sum before them, and are left alone
+//!                  the sum before it
 //! ```
 //!
-//! **Invariant:** while nothing is to be merged, of eight segments that follow each other by size the last has more than
-//! eight times the documents of the first, and more than [`SMALL`]; so there are never more than some forty. A document is
-//! written again some eight times on each of the few levels that it passes.
+//! **Invariant:** when nothing is left to merge, of eight segments that are adjacent by size the last has more than eight times
+//! the documents of the first, and more than [`SMALL`]; so there are never more than some forty. A document is rewritten some
+//! eight times on each of the few levels that it passes.
 //!
-//! Each segment has a dictionary of its own, and what commits bring says little that is new: `docs/benchmarks.md` has what
-//! that takes. tantivy's own policy leaves segments of more than ten thousand documents alone until eight of about one size
-//! have come together: of a first load and the commits behind it, mostly never.
+//! Each segment has its own dictionary, and commits bring few new words: `docs/decisions/0012-numbers.md` has the sizes.
+//! tantivy's own policy leaves segments of more than ten thousand documents alone until there are eight of about one size. After
+//! a first load and its commits, that is mostly never.
 
 use tantivy::index::SegmentMeta;
 use tantivy::indexer::{MergeCandidate, MergePolicy};
 
-/// Up to so many documents a segment is small beside any.
+/// A segment of up to so many documents is always small.
 const SMALL: u64 = 1000;
 
 /// The policy of the lexical writer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByShare {
-    /// So many segments are worth a merge.
+    /// Least number of segments that are worth a merge.
     fewest: usize,
-    /// A segment is merged once those in front of it have one part in so many of its documents.
+    /// A segment is merged once the smaller ones have one part in so many of its documents.
     factor: u64,
     /// Segments of more documents are left alone.
     max_documents: u32,
@@ -35,11 +35,11 @@ pub(super) struct ByShare {
 
 /// Segments of more documents are not merged further: such a merge takes minutes and saves a search little.
 pub(super) const MAX_DOCUMENTS: u32 = 1_000_000;
-/// Segments of more documents wait until no commits come.
+/// Segments of more documents wait until commits pause.
 const MAX_SMALL: u32 = if cfg!(test) { 64 } else { 8192 };
-/// While commits come.
+/// During commits.
 pub(super) const STEADY: ByShare = ByShare { fewest: 8, factor: 8, max_documents: MAX_DOCUMENTS };
-/// When a writer that has seen commits come is closed: what is left over is put together where that takes seconds.
+/// When a writer that has seen commits is closed: the rest is merged if that takes seconds.
 pub(super) const CLOSING: ByShare = ByShare { fewest: 2, factor: 32, max_documents: 100_000 };
 
 impl ByShare {
@@ -63,7 +63,7 @@ impl MergePolicy for ByShare {
 }
 
 impl ByShare {
-    /// Returns how many of the smallest segments are to become one; `sizes` ascend.
+    /// Returns how many of the smallest segments are merged into one; `sizes` ascend.
     fn together(self, sizes: &[u32]) -> usize {
         for start in 0..sizes.len() {
             let mut documents = 0;
@@ -87,8 +87,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Adds segments one by one and merges as the policy says; returns the most that there were, and how many documents
-    /// were written in merges.
+    /// Adds segments one by one and merges by the policy; returns the most segments, and how many documents merges wrote.
     fn check(commits: impl IntoIterator<Item = u32>, mut sizes: Vec<u32>) -> (usize, u64) {
         let (mut most, mut written) = (0, 0);
         for commit in commits {
@@ -112,7 +111,7 @@ mod tests {
         let (most, written) = check(std::iter::repeat_n(23, 2000), vec![21_000, 22_000]);
         assert!(most <= 20, "{most} segments");
         assert!(written <= 40 * 23 * 2000, "{written} documents written for {}", 23 * 2000);
-        // The first load's own segments are not merged by themselves: whoever loads waits for merges.
+        // The first load's own segments are not merged by themselves, because a load waits for merges.
         assert_eq!(STEADY.together(&[20_000, 20_000, 21_000]), 0);
     }
 

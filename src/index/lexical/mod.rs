@@ -2,15 +2,15 @@
 //!
 //! In: entries (ordinal, text, name), appended and committed. Out: ranked ordinals for a version's bitmap.
 //!
-//! **Invariant:** an entry is analysed once and written once; versions differ in bits only, and the ranks of a version
-//! are those of a fresh index of its entries, score for score.
+//! **Invariant:** an entry is analysed once and written once; versions differ in bits only. The ranks of a version are those of a
+//! fresh index of its entries, score for score.
 //!
 //! ```text
 //! text, name ─ analyzer ─► writer ─► segments ─► reader ─► view of a version ─► hits
 //!   query ──── analyzer ─► query ───────────────────────────────┘
 //! ```
 //!
-//! Vectors, fusion and the text of hits are left to others.
+//! Other modules do vectors, fusion and the text of hits.
 //!
 //! ```
 //! use roaring::RoaringBitmap;

@@ -1,20 +1,20 @@
-//! Finds the best entries of one segment without scoring all others: MaxScore, made exact.
+//! Finds the best entries of one segment without scoring all matches: MaxScore, made exact.
 //!
-//! In: a query's clauses, and the best entries so far. Out: the same list of best entries that scoring every match gives.
+//! In: a query's clauses, and the best entries so far. Out: the list of best entries that scoring every match gives.
 //!
 //! ```text
 //!  clauses, dear to miss first          a window of documents at a time
-//!  ├ camera   ┐ essential: all of their postings are read; who is met is a candidate
+//!  ├ camera   ┐ essential: all of their postings are read; their documents are candidates
 //!  ├ spawn    ┘
-//!  ├ a        ┐ the rest: what they could add together stays below the k-th score, so a document that only they
-//!  └ to       ┘ match cannot be kept; one after the other they are read, or asked, about the candidates that are left
+//!  ├ a        ┐ the rest: their bounds together stay below the k-th score, so a document that only they match cannot
+//!  └ to       ┘ be kept; one after the other they are scanned or looked up for the candidates that are left
 //! ```
 //!
-//! **Invariant:** a document is passed over only if a bound on its score is below the least score that is kept; bounds
-//! hold for the sums of rounded numbers too ([`Slack`]). What is kept has its clauses added in the order of the
-//! query, so its bits are those of a sum over all clauses.
+//! **Invariant:** a document is skipped only if a bound on its score is below the least kept score; bounds hold for the sums of
+//! rounded numbers too ([`Slack`]). A kept document has its clauses added in the order of the query, so its score has the bits of
+//! a sum over all clauses.
 //!
-//! Howard Turtle and James Flood, *Query evaluation: strategies and optimizations*, 1995, have the idea; windows are
+//! The idea is of Howard Turtle and James Flood, *Query evaluation: strategies and optimizations*, 1995; the windows are
 //! Lucene's. The bounds come from [`clause`](super::clause) and hold under the statistics of any version.
 
 use super::alive::{AliveSegment, ones};
@@ -26,27 +26,27 @@ use std::cmp::Ordering;
 use tantivy::index::SegmentReader;
 use tantivy::{DocId, TERMINATED};
 
-/// Documents that are looked at together; their sums fit the first cache of a processor.
+/// Documents of one window; their sums fit the processor's first cache.
 const WINDOW: u32 = 4096;
 const WORDS: usize = WINDOW as usize / 64;
-/// Asking a clause about a document takes as long as reading so many postings.
+/// Looking up a document in a clause takes as long as reading so many postings.
 const ASK_COST: u64 = 8;
 /// Finding the document of an ordinal takes as long as reading so many postings.
 const FIND_COST: u64 = 32;
 
-/// One clause on its way through a segment.
+/// One clause in a segment.
 struct Lane {
     bound: f32,
-    /// How many postings it has.
+    /// The number of its postings.
     cost: u64,
     cursor: Cursor,
-    /// The documents of the window that it is known to match, and what it adds to their scores.
+    /// The documents of the window that are known to match, and their partial scores.
     met: [u64; WORDS],
     scores: Vec<f32>,
 }
 
 impl Lane {
-    /// Reads on through a window; whoever is met and alive becomes a candidate.
+    /// Reads on through a window; live documents become candidates.
     fn gather(&mut self, window: &mut Window, segment: &AliveSegment) {
         let Self { cursor, met, scores, .. } = self;
         let Window { start, end, left, sums } = window;
@@ -65,7 +65,7 @@ impl Lane {
         );
     }
 
-    /// Adds to the sums of the candidates that are left.
+    /// Adds to the sums of the remaining candidates.
     fn add(&mut self, window: &mut Window, postings: u64, candidates: u64) {
         let Self { cursor, met, scores, .. } = self;
         let Window { start, end, left, sums } = window;
@@ -91,11 +91,11 @@ impl Lane {
     }
 }
 
-/// The documents that are looked at together.
+/// The documents of one window.
 struct Window {
     start: DocId,
     end: DocId,
-    /// Those that may still be kept, and the sums of what is known of their scores.
+    /// The remaining candidates, and the sums of their known partial scores.
     left: [u64; WORDS],
     sums: Vec<f32>,
 }
@@ -116,7 +116,7 @@ impl Window {
         self.left.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Keeps the documents that `stays` says yes to, given what is known of their scores.
+    /// Keeps the documents for which `stays` is true, given their known partial scores.
     fn retain(&mut self, stays: impl Fn(f32) -> bool) {
         for (word, sums) in self.left.iter_mut().zip(self.sums.chunks_exact(64)) {
             let mut rest = *word;
@@ -129,12 +129,12 @@ impl Window {
     }
 }
 
-/// The clauses that match something in a segment, those first that are worth the most for what they cost to read.
+/// The clauses with matches in a segment, ordered by bound per cost of reading.
 struct Lanes {
     lanes: Vec<Lane>,
-    /// At each place, the bound of the lanes from there on.
+    /// At each position, the sum of the bounds from there on.
     rest: Vec<f32>,
-    /// The lanes in front of this are essential.
+    /// The lanes before this are essential.
     essential: usize,
     /// The lanes in the order of the query.
     in_order: Vec<usize>,
@@ -142,7 +142,7 @@ struct Lanes {
     documents: u32,
 }
 
-/// Offers the segment's entries to `best`, those at least that belong there.
+/// Offers the segment's entries to `best`, at least those that belong there.
 pub(super) fn search_segment(
     reader: &SegmentReader,
     segment: &AliveSegment,
@@ -181,18 +181,18 @@ fn size(documents: u32) -> usize {
     documents.next_multiple_of(64).min(WINDOW) as usize
 }
 
-/// How far a sum may be off because it was rounded.
+/// The rounding error of a sum.
 #[derive(Clone, Copy)]
 struct Slack(f32);
 
 impl Slack {
-    /// Each of n additions of numbers that are not negative is off by one part in 2^24 at the most; a score, the sum that
-    /// is known of it and the bound of what is not are sums of at most n.
+    /// Each of n additions of non-negative numbers is off by at most one part in 2^24. A score, its known partial sum and the
+    /// bound of the rest are sums of at most n.
     fn of(clauses: usize) -> Self {
         Self(1.0 + (2 * clauses + 4) as f32 * f32::EPSILON)
     }
 
-    /// Says whether a sum, added in whatever order, may stand for a score that reaches the bar.
+    /// Tells whether a sum, added in any order, may stand for a score that reaches the bar.
     #[inline]
     fn could_reach(self, bar: f32, sum: f32) -> bool {
         (sum * self.0).partial_cmp(&bar) != Some(Ordering::Less)
@@ -242,7 +242,7 @@ impl Lanes {
         }
     }
 
-    /// Looks at single documents, which ascend.
+    /// Scores single documents, which ascend.
     fn look_at(&mut self, documents: &[DocId], segment: &AliveSegment, best: &mut TopK<'_>) {
         self.essential = 0;
         let mut window = Window::new(self.documents);
@@ -258,7 +258,7 @@ impl Lanes {
         }
     }
 
-    /// Offers the documents of a window that may be kept, once the lanes that are not essential have been heard.
+    /// Offers the remaining documents of a window, after all other lanes have been added.
     fn finish(
         &mut self,
         window: &mut Window,

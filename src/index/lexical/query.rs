@@ -1,14 +1,14 @@
-//! From what a person asks to the clauses that are scored.
+//! Parses a query into the clauses that are scored.
 //!
-//! In: a query as it was typed. Out: clauses, any of which may match: terms, and phrases that stood in `"quotes"`.
+//! In: a query as typed. Out: clauses, any of which may match: terms, and phrases in `"quotes"`.
 //!
-//! **Invariant:** two queries with the same clauses are equal, whatever their order and repetition: clauses are a sorted
-//! set, and scores are added in that order, since the sum of floating-point numbers depends on it. The work is bounded:
-//! [`MAX_TERMS`] distinct terms; what is left out is counted.
+//! **Invariant:** two queries with the same clauses are equal, whatever their order and repetition: clauses are a sorted set, and
+//! scores are added in that order, because a floating-point sum depends on it. The work is bounded: [`MAX_TERMS`] distinct terms;
+//! dropped ones are counted.
 //!
-//! A phrase asks for all tokens of its words at their places, whole identifiers too: `"spawn_camera"` finds what is
-//! written just so, `"spawn camera"` finds `SpawnCamera` as well. A quote that is never closed is no quote. There is no
-//! other syntax, no fuzziness and no prefix: what it asks for is what the analyzer says it asks for.
+//! A phrase requires all tokens of its words at their positions, whole identifiers too: `"spawn_camera"` finds exactly that
+//! spelling, `"spawn camera"` finds `SpawnCamera` as well. An unclosed quote is no quote. There is no other syntax, no fuzziness
+//! and no prefix: the analyzer alone decides what a query asks for.
 
 use super::analyzer::{border_up_to, for_each_token};
 use super::schema::Fields;
@@ -18,16 +18,16 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use tantivy::Term;
 
-/// A query has this many distinct terms, the first by appearance; the rest is left out.
+/// Most distinct terms of a query, the first by appearance; the rest is dropped.
 pub const MAX_TERMS: usize = 64;
-/// What a match in the name is worth beside one in the text. To be chosen by measurement (retrieval bench).
+/// The weight of a match in the name relative to one in the text. To be chosen by measurement (retrieval bench).
 pub const NAME_BOOST: f32 = 0.5;
-/// A query has this many clauses: each term is one, and so is each phrase.
+/// Most clauses of a query: each term is one, and so is each phrase.
 const MAX_CLAUSES: usize = 2 * MAX_TERMS;
-/// Only this much of a query is read, in bytes: to analyse it takes some 20 ms.
+/// Most bytes of a query that are read: analysing them takes some 20 ms.
 pub const MAX_QUERY_BYTES: usize = 1 << 20;
 
-/// Tokens at their places, counted from the first; one token is a term, several are a phrase.
+/// Tokens at their positions, counted from the first; one token is a term, several are a phrase.
 type Clause = Vec<(u32, String)>;
 
 /// A query, analysed.
@@ -43,19 +43,19 @@ pub struct LexicalQuery {
 }
 
 impl LexicalQuery {
-    /// Analyses a query as it was typed.
+    /// Analyses a query as typed.
     #[must_use]
     pub fn parse(typed: &str) -> Self {
         Asked::read(typed).query
     }
 
-    /// Returns whether nothing is asked for, so that nothing matches.
+    /// Returns whether the query is empty, so that nothing matches.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.clauses.is_empty()
     }
 
-    /// Returns the distinct terms in order, those of phrases too: what a reader of a hit may want to see marked.
+    /// Returns the distinct terms in order, including those of phrases: the terms to highlight in a hit.
     #[must_use]
     pub fn terms(&self) -> Vec<&str> {
         let terms: BTreeSet<&str> = self.clauses.iter().flatten().map(|(_, token)| token.as_str()).collect();
@@ -68,8 +68,7 @@ impl LexicalQuery {
         Self { clauses: self.clauses.iter().flatten().map(|(_, token)| vec![(0, token.clone())]).collect() }
     }
 
-    /// Returns the terms of each clause in each field, with what the field is worth, in the order in which scores are
-    /// added.
+    /// Returns the terms of each clause in each field, with the field's weight, in the order in which scores are added.
     pub(super) fn over(&self, fields: &Fields) -> impl Iterator<Item = (Vec<(usize, Term)>, f32)> {
         let [text, name] = fields.texts;
         [(text, 1.0), (name, NAME_BOOST)].into_iter().flat_map(move |(field, boost)| {
@@ -79,28 +78,28 @@ impl LexicalQuery {
     }
 }
 
-/// A query, and what a reader of the answer wants to know of it.
+/// A query, with data for the user about it.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
-    /// What is asked for.
+    /// The query.
     pub query: LexicalQuery,
     /// Its words, each once, in order of appearance.
     pub words: Vec<AskedWord>,
-    /// How many distinct terms were left out, since there were more than a query has.
+    /// How many distinct terms were dropped because a query may have only so many.
     pub dropped_terms: usize,
 }
 
-/// A word of a query as it was typed, and the terms that it was taken apart into.
+/// A word of a query as typed, and its terms.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AskedWord {
-    /// As it was typed.
+    /// The word as typed.
     pub typed: String,
-    /// Its terms; an entry that holds one of them has something of the word.
+    /// Its terms; an entry with one of them matches a part of the word.
     pub terms: Vec<String>,
 }
 
 impl Asked {
-    /// Analyses a query as it was typed.
+    /// Analyses a query as typed.
     #[must_use]
     pub fn read(typed: &str) -> Self {
         let mut rest = &typed[..border_up_to(typed, MAX_QUERY_BYTES)];
@@ -121,7 +120,7 @@ impl Asked {
     }
 }
 
-/// A query half read: its clauses, and the terms that count towards the bound.
+/// A partly read query: its clauses, and the terms that count towards the limit.
 #[derive(Default)]
 struct Reading {
     clauses: BTreeSet<Clause>,
@@ -132,7 +131,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Returns whether `token` may be asked for.
+    /// Returns whether `token` may be part of the query.
     fn admits(&mut self, token: &str) -> bool {
         let admitted =
             self.terms.contains(token) || (self.terms.len() < MAX_TERMS && self.terms.insert(token.to_owned()));
@@ -144,7 +143,7 @@ impl Reading {
         admitted
     }
 
-    /// Calls `look` with each admitted token and its position, and notes the words that they are parts of.
+    /// Calls `look` with each admitted token and its position, and notes the words of the tokens.
     fn read(&mut self, text: &str, mut look: impl FnMut(&mut Self, &str, u32)) {
         let mut open: Option<(Range<usize>, Vec<String>)> = None;
         for_each_token(text, |token, position, offsets| {
@@ -153,7 +152,7 @@ impl Reading {
             }
             look(self, token, position);
             match &mut open {
-                // Parts lie within their name; pairs of characters overlap.
+                // Parts are within their name; pairs of characters overlap.
                 Some((word, terms)) if offsets.start < word.end => {
                     word.end = word.end.max(offsets.end);
                     terms.push(token.to_owned());
@@ -186,11 +185,11 @@ impl Reading {
         self.read(text, |reading, token, _| reading.ask(vec![(0, token.to_owned())]));
     }
 
-    /// Adds one phrase; where the bound cuts it short, what is left of it is asked for.
+    /// Adds one phrase; if the limit cuts it short, the rest of it is used.
     fn phrase(&mut self, text: &str) {
         let mut clause = Clause::new();
         self.read(text, |_, token, position| {
-            // A phrase may repeat a few terms without end, and each repetition is work.
+            // A phrase may repeat a few terms without end, and each repetition costs work.
             if clause.len() < MAX_TERMS {
                 clause.push((position, token.to_owned()));
             }
@@ -198,7 +197,7 @@ impl Reading {
         if let [(place, _)] = clause.as_mut_slice() {
             *place = 0;
         }
-        // The canonical order of tokens that share a place.
+        // The canonical order of tokens at one position.
         clause.sort_unstable();
         clause.dedup();
         if !clause.is_empty() {

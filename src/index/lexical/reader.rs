@@ -2,15 +2,15 @@
 //!
 //! In: a directory. Out: a [`Searcher`] over the segments of the last commit.
 //!
-//! **Invariant:** a searcher never changes: it keeps its segments open while the writer commits, merges and removes
-//! files. Nothing is loaded unless it is asked for, so a version and its searcher can be matched by whoever loads both.
+//! **Invariant:** a searcher never changes: it keeps its segments open while the writer commits, merges and removes files.
+//! Segments are loaded only on request, so a caller that loads both can match a version with its searcher.
 
 use super::error::LexicalError;
 use super::writer;
 use std::path::Path;
 use tantivy::{IndexReader, ReloadPolicy, Searcher, TantivyError};
 
-/// The door for readers of a lexical index.
+/// The entry point for readers of a lexical index.
 pub struct LexicalReader {
     reader: IndexReader,
 }
@@ -24,7 +24,7 @@ impl LexicalReader {
     pub fn open(dir: &Path) -> Result<Self, LexicalError> {
         let (index, _) = writer::open(dir)?;
         let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: source.into() };
-        // Nothing is stored, so the smallest cache of stored documents does.
+        // Nothing is stored, so the smallest cache of stored documents is enough.
         let builder = index.reader_builder().reload_policy(ReloadPolicy::Manual).doc_store_cache_num_blocks(1);
         Ok(Self { reader: builder.try_into().map_err(failed)? })
     }
@@ -32,13 +32,13 @@ impl LexicalReader {
     /// Loads the segments of the last commit and returns a searcher over them.
     ///
     /// # Errors
-    /// [`LexicalError::Load`] if a segment cannot be opened; searchers given before stay as they were.
+    /// [`LexicalError::Load`] if a segment cannot be opened; earlier searchers do not change.
     pub fn reload(&self) -> Result<Searcher, LexicalError> {
         self.reader.reload().map_err(|source| LexicalError::Load(source.into()))?;
         Ok(self.reader.searcher())
     }
 
-    /// Returns a searcher over the segments that were loaded last.
+    /// Returns a searcher over the last loaded segments.
     #[must_use]
     pub fn searcher(&self) -> Searcher {
         self.reader.searcher()

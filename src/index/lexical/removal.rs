@@ -1,9 +1,9 @@
-//! Which documents tantivy is to remove: those of some entries.
+//! The query by which tantivy deletes the documents of some entries.
 //!
-//! In: entries, and the segments where it is known which documents they are. Out: a query for these documents.
+//! In: entries, and the segments whose documents of them are known. Out: a query for these documents.
 //!
-//! **Invariant:** in a segment of which nothing is known, as one that a merge brings while the query waits, every document's
-//! ordinal is looked at; so a document is removed wherever it is by then.
+//! **Invariant:** in an unknown segment, for example one that a merge creates while the query waits, every document's ordinal is
+//! checked. So a document is deleted wherever it is by then.
 
 use super::schema::ORDINAL;
 use roaring::RoaringBitmap;

@@ -1,36 +1,36 @@
-//! The fields of a tantivy document, and how analysed tokens travel into them.
+//! The fields of a tantivy document, and the encoding of analysed tokens.
 //!
-//! In: the analysed text and name of an entry. Out: a document of three fields and nothing stored.
+//! In: the analysed text and name of an entry. Out: a document of three fields, of which nothing is stored.
 //!
-//! **Invariant:** tantivy indexes exactly the tokens of [`analyzer`](super::analyzer), at their positions, so the counts
-//! taken on the way in are its counts.
+//! **Invariant:** tantivy indexes exactly the tokens of [`analyzer`](super::analyzer), at their positions, so our token counts
+//! are its counts.
 //!
-//! Tokens travel as one packed string each field, which a tokenizer of our own unpacks on the indexing thread. tantivy's
-//! own `PreTokenizedString` would hold a `String` a token, turn into JSON on its way through a document, and be cloned
-//! once more before it is indexed.
+//! Each field holds its tokens as one packed string, which our own tokenizer unpacks on the indexing thread. tantivy's own
+//! `PreTokenizedString` would hold a `String` per token, convert to JSON inside a document, and be cloned once more before it is
+//! indexed.
 
 use super::analyzer::for_each_token;
 use tantivy::schema::{FAST, Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer};
 
-/// The name under which the index knows [`Unpack`].
+/// The name of [`Unpack`] in the index.
 pub(super) const TOKENIZER: &str = "packed";
 /// The field of ordinals.
 pub(super) const ORDINAL: &str = "ord";
-/// How many fields of text there are.
+/// The number of text fields.
 pub const TEXT_FIELDS: usize = 2;
 
-/// Stands in front of a token on the next position.
+/// Precedes a token at the next position.
 const NEXT: char = '\u{1}';
-/// Stands in front of a token on the position of the one before it.
+/// Precedes a token at the position of the one before it.
 const SAME: char = '\u{2}';
 
 /// The fields of every index. Their order is the order of the schema, which never changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields {
-    /// Fast, to map documents to entries; what no version reaches is removed by it too ([`removal`](super::removal)).
+    /// Fast, to map documents to entries; garbage documents are deleted by it too ([`removal`](super::removal)).
     pub ordinal: Field,
-    /// What the chunk says, and what it is called: declaration or heading path.
+    /// The chunk's text, and its name: declaration or heading path.
     pub texts: [Field; TEXT_FIELDS],
 }
 
@@ -51,7 +51,7 @@ pub(super) fn tokenizer() -> TextAnalyzer {
     TextAnalyzer::from(Unpack::default())
 }
 
-/// Returns the packed tokens of `text`, and how many they are.
+/// Returns the packed tokens of `text`, and their number.
 pub(super) fn pack(text: &str) -> (String, u32) {
     let mut packed = String::with_capacity(text.len() + text.len() / 2);
     let mut count = 0;
@@ -65,7 +65,7 @@ pub(super) fn pack(text: &str) -> (String, u32) {
     (packed, count)
 }
 
-/// Returns how many tokens the text and the name of an entry have: what adding it returns.
+/// Returns how many tokens the text and the name of an entry have, as adding it does.
 #[must_use]
 pub fn count_tokens(text: &str, name: &str) -> [u32; TEXT_FIELDS] {
     [text, name].map(|text| {
@@ -75,7 +75,7 @@ pub fn count_tokens(text: &str, name: &str) -> [u32; TEXT_FIELDS] {
     })
 }
 
-/// Turns packed tokens into tantivy's. No token holds a control character, so the marks are never part of one.
+/// Turns packed tokens into tantivy's. No token holds a control character, so the separators are never part of one.
 #[derive(Clone, Default)]
 struct Unpack {
     token: Token,
@@ -103,7 +103,7 @@ impl TokenStream for Unpacked<'_> {
         self.token.text.clear();
         self.token.text.push_str(&behind[..end]);
         if mark == NEXT {
-            // A fresh token stands at `usize::MAX`, one in front of the first position.
+            // A fresh token is at `usize::MAX`, one before the first position.
             self.token.position = self.token.position.wrapping_add(1);
         }
         self.rest = &behind[end..];

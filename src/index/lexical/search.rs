@@ -2,14 +2,14 @@
 //!
 //! In: a searcher, a version's bitmap and statistics, and a query. Out: the best entries with their scores.
 //!
-//! **Invariant:** ids and score bits are those of an index that was built from nothing with only the version's entries,
-//! whatever was committed, retracted and merged before, and whichever segments hold the entries.
+//! **Invariant:** ids and score bits are those of an index built from scratch with only the version's entries, whatever was
+//! committed, retracted and merged before, and whichever segments hold the entries.
 //!
-//! A match is passed over only where bounds under the version's own statistics say that it cannot be kept
-//! ([`prune`](super::prune)). Not so in tantivy's `TopDocs`, which skips blocks of postings whose best (length, frequency)
-//! pair cannot reach the k-th score: that pair was chosen under the average length that the segment had when it was written,
-//! and under a version's average it bounds nothing, so the true first hit can be lost (a test shows it). `TopDocs` also adds
-//! clauses in another order, and breaks ties by place in the index. It is barred by lint.
+//! A match is skipped only if bounds under the version's own statistics show that it cannot be kept ([`prune`](super::prune)).
+//! tantivy's `TopDocs` is different: it skips blocks of postings whose best (length, frequency) pair cannot reach the k-th score.
+//! That pair was chosen under the segment's average length at the time of writing. Under a version's average it is no bound, so
+//! the true first hit can be lost (a test shows it). `TopDocs` also adds clauses in another order, and breaks ties by position in
+//! the index. A lint forbids it.
 //!
 //! ```text
 //! query ─► clauses, weighed and bounded ─┐
@@ -32,7 +32,7 @@ use std::sync::Arc;
 use tantivy::index::{SegmentId, SegmentReader};
 use tantivy::{Searcher, TantivyError};
 
-/// The lexical index as one version has it; immutable, and shared by all that search it.
+/// The lexical index as seen by one version; immutable, and shared by all its searches.
 pub struct LexicalView {
     searcher: Searcher,
     fields: Fields,
@@ -43,14 +43,14 @@ pub struct LexicalView {
 }
 
 impl LexicalView {
-    /// Returns the view of the version whose live entries and statistics these are.
+    /// Returns the view of the version with these live entries and statistics.
     ///
-    /// Takes time in proportion to all documents of the index: some 4 ms a million, more where a segment's ordinals are
-    /// not in `maps` yet.
+    /// The cost is proportional to all documents of the index: some 4 ms a million, more if a segment's ordinals are not in
+    /// `maps` yet.
     ///
     /// # Errors
-    /// [`LexicalError::Entries`] if the searcher lacks some of the entries, [`LexicalError::Statistics`] if these count
-    /// others, [`LexicalError::Segment`] if a segment is damaged.
+    /// [`LexicalError::Entries`] if the searcher lacks some of the entries, [`LexicalError::Statistics`] if these count others,
+    /// [`LexicalError::Segment`] if a segment is damaged.
     pub fn new(
         searcher: Searcher,
         maps: &OrdinalMaps,
@@ -64,8 +64,8 @@ impl LexicalView {
 
     /// Returns the view of another version, given how it differs from this one.
     ///
-    /// Takes time in proportion to the difference, the segments it touches and those that are new in `searcher`: they
-    /// alone get words of their own. `entries` are all live entries of the other version.
+    /// The cost is proportional to the difference, the segments that it touches and those that are new in `searcher`: only they
+    /// get new bits. `entries` are all live entries of the other version.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -81,7 +81,7 @@ impl LexicalView {
             self.segments.iter().map(|segment| (segment.segment().0, segment)).collect();
         let alive = |reader: &SegmentReader| {
             let now = alive::state(reader);
-            // From an older searcher's segment more documents may have been removed since, and none fewer.
+            // More documents of an older searcher's segment may be deleted now, and none fewer.
             let Some(&segment) = known.get(&now.0).filter(|segment| segment.segment() <= now) else {
                 return AliveSegment::new(reader, &self.maps, entries).map(Arc::new);
             };
@@ -93,8 +93,8 @@ impl LexicalView {
         Self { searcher, fields: self.fields, maps: self.maps.clone(), segments, statistics }.checked(entries)
     }
 
-    /// Makes sure that the segments and the statistics are those of the version: scores would be wrong in silence, or
-    /// tantivy would stop the process over a document frequency above N.
+    /// Checks that segments and statistics are those of the version. Otherwise scores would be silently wrong, or tantivy would
+    /// abort the process over a document frequency above N.
     fn checked(self, entries: &RoaringBitmap) -> Result<Self, LexicalError> {
         let expected = entries.len();
         let found = self.segments.iter().map(|segment| u64::from(segment.count())).sum();
@@ -108,8 +108,8 @@ impl LexicalView {
         Ok(self)
     }
 
-    /// Returns the best `limit` entries that hold a term of the query in text or name, and pass the filter: score
-    /// descending, ties in the order of `ties`.
+    /// Returns the best `limit` entries that hold a term of the query in text or name, and pass the filter: by descending score,
+    /// ties in the order of `ties`.
     ///
     /// # Errors
     /// [`LexicalError::Search`] if a segment cannot be read.
@@ -129,7 +129,7 @@ impl LexicalView {
             clauses.extend(Clause::weigh(terms, boost, self, &self.searcher).map_err(failed)?);
         }
         let mut best = TopK::new(limit, ties);
-        // Large segments first: what they give raises the bar for the others.
+        // Large segments first: their hits raise the bar for the rest.
         let mut segments: Vec<_> = self.segments().filter(|(_, segment)| segment.count() > 0).collect();
         segments.sort_by_key(|(_, segment)| Reverse(segment.count()));
         for (reader, segment) in segments {

@@ -1,11 +1,10 @@
-//! The statistics that BM25 scores with: those of the version, and of nothing else.
+//! The statistics of BM25: those of the version only.
 //!
-//! In: what the version record counts, and the live documents of each segment. Out: tantivy's
-//! [`Bm25StatisticsProvider`].
+//! In: the counts of the version record, and the live documents of each segment. Out: tantivy's [`Bm25StatisticsProvider`].
 //!
-//! **Invariant:** N, the token totals and every document frequency count the version's live entries, so a score is the
-//! one that an index of only these entries would give. A filter changes none of them: it narrows what is returned, not
-//! what a word is worth (and a document frequency above N would stop the process).
+//! **Invariant:** N, the token totals and every document frequency count the version's live entries, so a score is that of an
+//! index of only these entries. A filter changes none of them: it narrows the result, not the weight of a word (and a document
+//! frequency above N would abort the process).
 
 use super::schema::TEXT_FIELDS;
 use super::search::LexicalView;
@@ -13,12 +12,12 @@ use tantivy::query::Bm25StatisticsProvider;
 use tantivy::schema::Field;
 use tantivy::{TantivyError, Term};
 
-/// What a version record counts for BM25.
+/// A version record's counts for BM25.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LiveStatistics {
     /// Live entries.
     pub entries: u64,
-    /// Tokens of the live entries, of their text and of their name: the sums of what adding them returned.
+    /// Tokens of the live entries, of their text and of their name: the sums of the values that adding them returned.
     pub tokens: [u64; TEXT_FIELDS],
 }
 

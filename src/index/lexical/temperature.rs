@@ -1,22 +1,22 @@
-//! Which segments are hot: at least four fifths of what they hold is alive in a head.
+//! Decides which segments are hot: at least four fifths of their documents are alive in a head.
 //!
-//! In: what is alive in some head, and which entries each segment holds. Out: the segments that are merged with each other,
-//! and the living documents that a segment gives up next.
+//! In: the entries alive in some head, and the entries of each segment. Out: the segments to merge with each other, and the live
+//! documents to move out of a segment next.
 //!
 //! ```text
-//!            ┌ hot: mostly alive     ◄─┐ what is alive    What has died stays behind, where no search of a head
-//!  segments ─┼ mixed                 ──┘ is copied there  reads it, and is not merged with what is alive.
+//!            ┌ hot: mostly alive     ◄─┐ live documents   Dead documents stay behind, where no search of a head
+//!  segments ─┼ mixed                 ──┘ are copied       reads them, and are not merged with live ones.
 //!            └ cold: nothing is alive                     Each kind is merged with its own kind only.
 //! ```
 //!
-//! **Invariant:** a segment's temperature follows from the entries that it holds and from what is alive, so nothing of it is
-//! on disk. No answer depends on it: it decides where a document lies, and a version finds it anywhere.
+//! **Invariant:** a segment's temperature follows from its entries and from the live ones, so it is not stored. No answer depends
+//! on it: it decides only the place of a document, and a version finds it anywhere.
 //!
-//! What large or many segments hold is read by a thread, and until that is known they are neither merged nor a source: reading a
-//! million ordinals would hold up a publish.
+//! A thread reads the entries of large or many segments. Until these are known, such segments are neither merged nor a source:
+//! reading a million ordinals would delay a publish.
 //!
-//! Where living documents are moved once one in five is dead, each death pays for four moves at the most, and what a search of
-//! a head reads is at most a quarter more than what is alive, but for segments that are too small to matter.
+//! Live documents move once one in five is dead. So each death pays for four moves at most, and a search of a head reads at most
+//! a quarter more than the live documents, except in segments that are too small to matter.
 
 use super::error::LexicalError;
 use super::merging::ByShare;
@@ -32,28 +32,28 @@ use tantivy::indexer::{MergeCandidate, MergePolicy};
 
 /// Of so many entries of a hot segment, ...
 const OF: u64 = 5;
-/// ... so many are alive, at least.
+/// ... at least so many are alive.
 const ALIVE: u64 = 4;
 /// Fewer documents are not worth a move: such segments are merged soon.
 const WORTH_A_MOVE: u64 = if cfg!(test) { 8 } else { 256 };
 
-/// More documents, or more segments, are read beside whoever publishes: fewer take a millisecond or so.
+/// A thread reads more documents, or more segments; fewer take a millisecond or so.
 const READ_AT_ONCE: u32 = if cfg!(test) { 32 } else { 16_384 };
 const OPENED_AT_ONCE: u32 = 4;
 
-/// What is known of the segments, shared by the writer and its merge policy.
+/// The known state of the segments, shared by the writer and its merge policy.
 #[derive(Clone, Default)]
 pub(super) struct Temperature(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// What is alive in some head. Until it is told, all segments are taken for hot.
+    /// The entries alive in some head. Until they are known, all segments count as hot.
     alive: Option<RoaringBitmap>,
     /// Entries from here on were added since, most of them by commits of a head.
     told_up_to: u32,
-    /// The entries that each segment holds; an entry is in one segment only.
+    /// The entries of each segment; an entry is in one segment only.
     held: FxHashMap<SegmentId, RoaringBitmap>,
-    /// Segments of which documents are being copied, and which therefore are not merged.
+    /// Segments whose documents are being copied, and which are therefore not merged.
     copied: FxHashSet<SegmentId>,
     /// Whether large merges wait, ...
     is_busy: bool,
@@ -61,11 +61,11 @@ struct State {
     is_put_off: bool,
 }
 
-/// What is to be done next.
+/// The next step.
 pub(super) enum Next<T> {
-    /// These documents are to be moved or removed.
+    /// Move or delete these documents.
     Take(T),
-    /// It has to be read what these segments hold.
+    /// Read the entries of these segments.
     Read(Vec<SegmentMeta>),
     /// Nothing.
     Rest,
@@ -74,25 +74,25 @@ pub(super) enum Next<T> {
 /// The entries that some segments hold.
 pub(super) type Held = Vec<(SegmentId, RoaringBitmap)>;
 
-/// Entries that are to leave a segment.
+/// Entries to move out of a segment.
 pub(super) struct Source {
     pub(super) segment: SegmentMeta,
     pub(super) wanted: RoaringBitmap,
 }
 
-/// The documents of some entries: the segment, the entries, and where they are in it, ascending.
+/// The documents of some entries: the segment, the entries, and their positions in it, ascending.
 pub(super) type Documents = (SegmentId, RoaringBitmap, Vec<DocId>);
 
 impl Temperature {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every step leaves whole sets behind, and a wrong one costs time and no answer.
+        // Every step leaves consistent sets, and a wrong one costs time and no correctness.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns what is alive, among the entries below `next`, and which of these segments there are; returns what is next, once all
-    /// segments are known: what is alive where it should not be, at most `limit` entries, from where the fewest are alive.
+    /// Updates the live entries, among those below `next`, and the list of segments. Once all segments are known, returns the
+    /// next step: live entries in the wrong place, at most `limit`, from the segment with the smallest live part.
     ///
-    /// The segments that it returns are not merged until [`Self::let_go`] is called.
+    /// The returned segments are not merged until [`Self::let_go`] is called.
     pub(super) fn tell(
         &self,
         alive: &RoaringBitmap,
@@ -121,17 +121,17 @@ impl Temperature {
         Ok(Next::Take(sources))
     }
 
-    /// Lets all segments be merged again.
+    /// Allows merging all segments again.
     pub(super) fn let_go(&self) {
         self.state().copied.clear();
     }
 
-    /// Lets large merges wait, or begin again with the next commit.
+    /// Makes large merges wait, or allows them with the next commit.
     pub(super) fn let_large_merges_wait(&self, wait: bool) {
         self.state().is_busy = wait;
     }
 
-    /// Returns whether a merge was put off that may begin now, with the next commit.
+    /// Returns whether a delayed merge may begin now, with the next commit.
     pub(super) fn is_put_off(&self) -> bool {
         let mut state = self.state();
         !state.is_busy && std::mem::take(&mut state.is_put_off)
@@ -161,7 +161,7 @@ impl Temperature {
             if wanted.is_empty() {
                 continue;
             }
-            // A merge that ended beside a removal may have been read before it: then less is there than was read.
+            // A merge that ended during a deletion may have been read before it: then it holds less than was read.
             let found = find(&open(index, meta)?, &wanted)?;
             if !found.is_empty() {
                 let (entries, documents) = found.into_iter().unzip();
@@ -172,10 +172,10 @@ impl Temperature {
         Ok(Next::Rest)
     }
 
-    /// Returns segments that hold removed documents, each with at most `limit` of the others, to be copied into one: those of one
-    /// temperature, as far as they are not too many documents. Of all of them it is known what they hold.
+    /// Returns segments with deleted documents to copy into one, each with at most `limit` of its remaining documents: segments
+    /// of one temperature, up to the size limit. All of their entries are known.
     ///
-    /// The segments that it returns are not merged until [`Self::let_go`] is called.
+    /// The returned segments are not merged until [`Self::let_go`] is called.
     pub(super) fn to_purge(&self, index: &Index, segments: &[SegmentMeta], limit: usize) -> Vec<Source> {
         let groups = self.groups(index, segments).map(|mut group| {
             group.retain(SegmentMeta::has_deletes);
@@ -192,19 +192,19 @@ impl Temperature {
         sources
     }
 
-    /// Returns those segments of which it is not known what they hold, for they are large or many.
+    /// Returns the segments whose entries are unknown because they are large or many.
     pub(super) fn unknown(&self, index: &Index, segments: &[SegmentMeta]) -> Result<Vec<SegmentMeta>, LexicalError> {
         self.state().read(index, segments)
     }
 
-    /// Learns what was read of segments.
+    /// Adds the entries that were read of segments.
     ///
-    /// Nothing may have left them meanwhile, other than by a merge.
+    /// Entries may have left them meanwhile only by a merge.
     pub(super) fn learn(&self, held: Held) {
         self.state().held.extend(held);
     }
 
-    /// Learns that these entries leave their segments, all or but one.
+    /// Notes that these entries leave their segments, all or but one.
     pub(super) fn left(&self, entries: &RoaringBitmap, from: Option<SegmentId>) {
         for (id, held) in &mut self.state().held {
             if from.is_none_or(|from| from == *id) {
@@ -219,18 +219,18 @@ impl Temperature {
         segments.iter().filter(|segment| !state.copied.contains(&segment.id())).cloned().collect()
     }
 
-    /// Puts a large merge off, if such wait; returns whether they do.
+    /// Delays a large merge, if such merges wait; returns whether they do.
     fn put_off(&self) -> bool {
         let mut state = self.state();
         state.is_put_off |= state.is_busy;
         state.is_busy
     }
 
-    /// Groups segments by temperature, hot ones first; where nothing was told they are one group. Those that are not
-    /// read yet are in none.
+    /// Groups segments by temperature, hot ones first; before the live entries are known they are one group. Unread segments are
+    /// in no group.
     pub(super) fn groups(&self, index: &Index, segments: &[SegmentMeta]) -> [Vec<SegmentMeta>; 3] {
         let mut state = self.state();
-        // A segment that cannot be read will be reported by whoever needs what it holds.
+        // The code that needs the entries of an unreadable segment will report it.
         let is_known = state.alive.is_some() && state.read(index, segments).is_ok();
         let mut groups = [Vec::new(), Vec::new(), Vec::new()];
         for segment in segments {
@@ -248,7 +248,7 @@ impl Temperature {
     }
 }
 
-/// Takes whole segments while they have at most `limit` entries together, or a part of the first.
+/// Takes whole segments up to `limit` entries in total, or a part of the first.
 fn take(segments: impl Iterator<Item = (SegmentMeta, RoaringBitmap)>, limit: usize) -> Vec<Source> {
     let (mut sources, mut left) = (Vec::new(), limit);
     for (segment, entries) in segments {
@@ -272,7 +272,7 @@ impl State {
             + held.range_cardinality(self.told_up_to..)
     }
 
-    /// Returns the segments that should give up what is alive, those first where it is the least part.
+    /// Returns the segments with live documents to move, the smallest live part first.
     fn sources(&self, alive: &RoaringBitmap) -> Vec<SegmentId> {
         let sources = self.held.iter().filter_map(|(id, held)| {
             let living = held.intersection_len(alive);
@@ -286,7 +286,7 @@ impl State {
         sources.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Reads which entries a few small segments hold that are not known yet; returns the others of which it is not known.
+    /// Reads the unknown entries of a few small segments; returns the segments that stay unknown.
     fn read(&mut self, index: &Index, segments: &[SegmentMeta]) -> Result<Vec<SegmentMeta>, LexicalError> {
         let (mut others, mut documents, mut opened) = (Vec::new(), READ_AT_ONCE, OPENED_AT_ONCE);
         for meta in segments {
@@ -303,7 +303,7 @@ impl State {
     }
 }
 
-/// Reads which entries these segments hold.
+/// Reads the entries of these segments.
 pub(super) fn read(index: &Index, segments: &[SegmentMeta]) -> Result<Held, LexicalError> {
     segments.iter().map(|meta| Ok((meta.id(), held(&open(index, meta)?)?))).collect()
 }
@@ -312,11 +312,11 @@ pub(super) fn open(index: &Index, meta: &SegmentMeta) -> Result<SegmentReader, L
     SegmentReader::open(&index.segment(meta.clone())).map_err(|source| LexicalError::Load(source.into()))
 }
 
-/// Returns the entries that a segment holds.
+/// Returns the entries of a segment.
 pub(super) fn held(reader: &SegmentReader) -> Result<RoaringBitmap, LexicalError> {
     let mut ordinals = Vec::with_capacity(reader.num_docs() as usize);
     for_each_document(reader, |ordinal, _| ordinals.push(ordinal))?;
-    // Merged segments hold ascending runs, which a stable sort finds.
+    // Merged segments hold ascending runs, for which a stable sort is fast.
     ordinals.sort();
     RoaringBitmap::from_sorted_iter(ordinals).map_err(|_| damaged(reader, "two documents have one ordinal"))
 }
@@ -333,7 +333,7 @@ pub(super) fn find(reader: &SegmentReader, entries: &RoaringBitmap) -> Result<Ve
     Ok(found)
 }
 
-/// Calls `look` with the ordinal of each document that was not removed.
+/// Calls `look` with the ordinal of each document that is not deleted.
 fn for_each_document(reader: &SegmentReader, mut look: impl FnMut(u32, DocId)) -> Result<(), LexicalError> {
     let column = reader.fast_fields().u64(ORDINAL).map_err(|_| damaged(reader, "it has no ordinals"))?.values;
     if column.num_vals() != reader.max_doc() {

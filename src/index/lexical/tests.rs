@@ -1,4 +1,4 @@
-//! The promise of the lexical index: ranks follow from the version, whatever came before.
+//! The promise of the lexical index: ranks follow from the version, whatever the history.
 
 mod exhaustive;
 mod history;
@@ -13,11 +13,11 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use tempfile::TempDir;
 
-/// What an entry is called in every index that holds it, whatever its ordinal there.
+/// The identity of an entry in every index, independent of its ordinal there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Identity(u64);
 
-/// Scatters numbers, so that identities are in no order of insertion.
+/// Scatters numbers, so that identities are not in the order of insertion.
 fn scatter(number: u64, seed: u64) -> u64 {
     let mixed = (number ^ seed.rotate_left(17)).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 3
@@ -78,7 +78,7 @@ const QUERIES: [&str; 9] = [
     "nowhere",
 ];
 
-/// Asks everything: each query, in full and cut short, with a filter and without.
+/// Runs everything: each query, in full and cut short, with a filter and without.
 fn ask(view: &LexicalView, items: &[Item]) -> Vec<Ranks> {
     let filter: RoaringBitmap =
         (0u32..).zip(items).filter(|(_, item)| item.identity.0 % 3 == 0).map(|(ordinal, _)| ordinal).collect();
@@ -157,7 +157,7 @@ impl Index {
             .expect("the index holds the version");
     }
 
-    /// Moves some of what is alive; returns how many documents, none once there is nothing left to do.
+    /// Moves some live documents; returns how many, none once nothing is left to do.
     fn relocate(&mut self, limit: usize) -> u64 {
         let Self { alive, writer, .. } = self;
         let writer = writer.as_mut().expect("the writer is open");
@@ -172,11 +172,11 @@ impl Index {
         }
     }
 
-    /// Tends until a copy is made and waits to be taken over.
+    /// Runs maintenance until a copy is done and waits for adoption.
     fn copied(&mut self, limit: usize) {
         let Self { alive, writer, .. } = self;
         let writer = writer.as_mut().expect("the writer is open");
-        // Somebody else comes first, all the time.
+        // A publish has priority, all the time.
         while !writer.is_copied() {
             let step = writer.tend_at_most(alive, limit, Urgency::Awaited, &|| false).expect("nothing goes wrong");
             assert!(step.moved == 0 && step.tended != Tended::Idle);
@@ -271,7 +271,7 @@ fn scores_are_bm25_over_both_fields() {
     }
 }
 
-/// Why bounds are our own: under the version's average length, tantivy's pruning loses the true first hit.
+/// Why we need our own bounds: under the version's average length, tantivy's pruning loses the true first hit.
 #[test]
 fn pruning_by_block_would_lose_the_first_hit() {
     let times = |word: &str, count: usize| vec![word; count].join(" ");
@@ -395,11 +395,11 @@ fn removed_entries_are_gone_and_no_others() {
 fn a_removal_that_was_killed_before_its_commit_is_done_by_the_next() {
     let mut index = index_of(&[("camera one", ""), ("camera two", ""), ("camera three", "")]);
     let before = std::fs::read(index.dir.path().join("meta.json")).expect("it is there");
-    // Both removals begin in a writer that was just opened, so they count the same operations.
+    // Both deletions begin in a freshly opened writer, so they count the same operations.
     index.reopen();
     let removed: RoaringBitmap = [1].into_iter().collect();
     index.writer().remove(&removed).expect("it is removed");
-    // As if the process had ended in front of the last step: the files are there, and no list names them.
+    // As if the process had ended before the last step: the files exist, and no list names them.
     drop(index.writer.take());
     std::fs::write(index.dir.path().join("meta.json"), before).expect("it is written");
     index.reopen();

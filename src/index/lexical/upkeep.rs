@@ -1,17 +1,17 @@
-//! Segments kept as a search wants them, beside whoever publishes: what is alive apart from what only the past holds.
+//! Maintenance of the lexical index: live documents are separated from historical ones, beside the publishing thread.
 //!
-//! In: what is alive in some head. Out: the same documents in other segments.
+//! In: the entries alive in some head. Out: the same documents in other segments.
 //!
 //! ```text
-//!  tend ── living ones among the dead? ───────────► thread: they are copied into one segment, in a folder of its own, and its
-//!                                                   files renamed to where the index is
-//!  tend ── copied, and nothing left meanwhile? ───► removed there and added here, in one commit
-//!  tend ── a large merge was put off? ────────────► a commit, at which tantivy begins it
+//!  tend ── live documents among dead ones? ────────► thread: copies them into one segment, in a separate folder, and renames
+//!                                                   its files into the index
+//!  tend ── copied, and none deleted meanwhile? ────► deleted there and added here, in one commit
+//!  tend ── a large merge was delayed? ─────────────► a commit, at which tantivy begins it
 //! ```
 //!
-//! **Invariant:** an entry is in one document that was not removed, before the commit and behind it; so every searcher has it once,
-//! and what versions answer stays as it is. A copy of documents of which one was removed meanwhile, or whose segment was merged, is
-//! thrown away and made again. What a crash leaves of a copy is removed by the next writer.
+//! **Invariant:** an entry is in exactly one document that is not deleted, before the commit and after it. So every searcher has
+//! it once, and versions keep their answers. A copy is discarded and made again if one of its documents was deleted meanwhile, or
+//! its segment was merged. The next writer removes the remains of a copy after a crash.
 
 use super::LexicalError;
 use super::directory::{Folder, check_wanted};
@@ -28,38 +28,38 @@ use tantivy::index::{Index, Segment, SegmentId, SegmentMeta};
 use tantivy::indexer::merge_filtered_segments;
 use tantivy::{BitSet, Directory, DocId, TantivyError};
 
-/// The folder, in that of the index, in which copies are made, each in a folder of its own.
+/// The folder, inside that of the index, in which copies are made, each in a folder of its own.
 const FOLDER: &str = "copied";
-/// Documents of one copy: some seconds of work, which are lost where it is thrown away.
+/// Documents of one copy: some seconds of work, which a discarded copy loses.
 pub(super) const COPIED_AT_ONCE: usize = 200_000;
 
-/// What a step of upkeep came to.
+/// The result of a maintenance step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Relocated {
     /// So many documents were moved.
     pub moved: u64,
-    /// What there is left to do.
+    /// The work that is left.
     pub tended: Tended,
 }
 
-/// The upkeep of a writer: what its threads work on.
+/// The state of a writer's maintenance: the jobs of its threads.
 #[derive(Default)]
 pub(super) struct Upkeep {
     /// Reads which entries large segments hold.
     reading: Option<Background<Result<Held, LexicalError>>>,
     /// Copies living documents.
     copying: Option<Background<Result<Copied, LexicalError>>>,
-    /// How often a copy was thrown away, one after the other.
+    /// Copies that were discarded in succession.
     pub(super) in_vain: u32,
     /// How many copies were begun.
     copies: u64,
 }
 
-/// Documents that were found in a segment.
+/// Documents found in a segment.
 struct Found {
-    /// The segment, as it was then.
+    /// The segment at that time.
     segment: SegmentMeta,
-    /// The entries that were looked for.
+    /// The requested entries.
     wanted: RoaringBitmap,
     /// Those that are there, ...
     entries: RoaringBitmap,
@@ -70,19 +70,19 @@ struct Found {
 /// A copy of documents.
 struct Copied {
     found: Vec<Found>,
-    /// What they are in now; nothing where none was found. As long as it is known here, its files are not removed.
+    /// Their new segment; nothing if none was found. While it is held here, its files are not removed.
     segment: Option<SegmentMeta>,
 }
 
 impl LexicalWriter {
-    /// Takes one short step towards segments that hold what is alive in a head, apart from those that hold the past. `alive` is what
-    /// some head holds; from now on, segments are merged with their like. Nothing may be added that is not committed yet.
+    /// Takes one short step that separates live documents from historical ones. `alive` are the entries of some head; from now
+    /// on, segments are merged with their own kind. There must be no uncommitted entries.
     ///
-    /// What takes long is left to threads, and the next steps look for their end. A step that takes over what they made takes the time
-    /// of a commit, and is not taken where `go_on` says no.
+    /// Long work is left to threads, and later steps check whether it is done. A step that adopts their result takes the time of
+    /// a commit, and is not taken if `go_on` returns false.
     ///
     /// # Errors
-    /// Where a segment cannot be read or written: nothing was moved. [`LexicalError::Commit`]: open the writer again.
+    /// If a segment cannot be read or written: nothing was moved. [`LexicalError::Commit`]: open the writer again.
     pub fn tend(
         &mut self,
         alive: &RoaringBitmap,
@@ -108,12 +108,12 @@ impl LexicalWriter {
             let moved = if go_on() { self.take_copy()? } else { 0 };
             return Ok(Relocated { moved, tended: Tended::Busy });
         }
-        // At the most, what is there is written once more.
+        // At most, the whole index is written once more.
         if !has_room(self.folder.root(), self.folder.bytes()) {
             return step(Tended::Idle);
         }
         if go_on() && self.temperature.is_put_off() {
-            // The policy is asked when a commit or a merge ends.
+            // tantivy asks the policy when a commit or a merge ends.
             self.commit(self.next_ordinal())?;
             return step(Tended::Busy);
         }
@@ -135,12 +135,12 @@ impl LexicalWriter {
         self.upkeep.copying.as_ref().is_some_and(|copying| !copying.is_finished())
     }
 
-    /// Returns whether a copy waits to be taken over.
+    /// Returns whether a copy waits for adoption.
     pub(super) fn is_copied(&self) -> bool {
         self.upkeep.copying.as_ref().is_some_and(Background::is_finished)
     }
 
-    /// Begins to copy documents into one segment.
+    /// Starts to copy documents into one segment.
     pub(super) fn begin_to_copy(&mut self, sources: Vec<Source>, urgency: Urgency) -> Result<(), LexicalError> {
         self.sweep()?;
         let (index, root, folder) = (self.writer.index().clone(), self.folder.root().to_owned(), self.next_folder());
@@ -150,7 +150,7 @@ impl LexicalWriter {
         Ok(())
     }
 
-    /// Copies documents into one segment and takes it over; returns how many were moved.
+    /// Copies documents into one segment and adopts it; returns how many were moved.
     pub(super) fn copy_now(&mut self, sources: Vec<Source>) -> Result<u64, LexicalError> {
         self.sweep()?;
         let folder = self.next_folder();
@@ -158,13 +158,13 @@ impl LexicalWriter {
         self.end_copy(copied)
     }
 
-    /// Returns a folder that no copy was made in, not even one that was left behind.
+    /// Returns a folder that no copy used, not even an abandoned one.
     fn next_folder(&mut self) -> PathBuf {
         self.upkeep.copies += 1;
         self.folder.root().join(FOLDER).join(self.upkeep.copies.to_string())
     }
 
-    /// Leaves what threads make for nobody, so that nobody waits for them.
+    /// Abandons the work of threads, so that nothing waits for them.
     pub(super) fn leave_upkeep(&mut self) {
         if let Some(copying) = self.upkeep.copying.take_if(|copying| copying.is_in_the_way()) {
             copying.leave();
@@ -175,7 +175,7 @@ impl LexicalWriter {
         }
     }
 
-    /// Takes over the copy that waits; returns how many documents were moved.
+    /// Adopts the waiting copy; returns how many documents were moved.
     pub(super) fn take_copy(&mut self) -> Result<u64, LexicalError> {
         let Some(copying) = self.upkeep.copying.take() else { return Ok(0) };
         let panicked = || load(TantivyError::SystemError("the thread that copies documents panicked".to_owned()));
@@ -185,16 +185,16 @@ impl LexicalWriter {
     fn end_copy(&mut self, copied: Result<Copied, LexicalError>) -> Result<u64, LexicalError> {
         let moved = copied.and_then(|copied| self.take_over(copied));
         if moved.is_err() {
-            // What was renamed already; nobody waits for it.
+            // It may have renamed files already; their removal is not awaited.
             drop(self.writer.garbage_collect_files());
         }
-        // Whatever came of it, what it was made of may be merged again.
+        // Whatever the result, the copied segments may be merged again.
         self.temperature.let_go();
         remove_copies(self.folder.root());
         moved
     }
 
-    /// Puts a copy in the place of what was copied, if that is still as it was; returns how many documents were moved.
+    /// Replaces the copied documents by the copy, if they are unchanged; returns how many documents were moved.
     fn take_over(&mut self, copied: Copied) -> Result<u64, LexicalError> {
         let segments = self.segments()?;
         let is_as_it_was = |found: &Found| {
@@ -205,14 +205,14 @@ impl LexicalWriter {
             return Ok(0);
         }
         for Found { segment, wanted, entries, .. } in &copied.found {
-            // A merge that ended beside a removal may have been read before it: then less is there than was read.
+            // A merge that ended during a deletion may have been read before it: then it holds less than was read.
             self.temperature.left(&(wanted - entries), Some(segment.id()));
         }
         let Some(segment) = copied.segment else { return Ok(0) };
         let id = segment.id();
         let moved = copied.found.into_iter().map(|found| (found.segment.id(), found.entries, found.documents));
         let moved: Vec<_> = moved.collect();
-        // The removal is not meant for the copy, which meets it all the same.
+        // The deletion is not meant for the copy, but would apply to it.
         self.remove_from(segments.iter().map(SegmentMeta::id).chain([id]), &moved)?;
         self.writer.add_segment(segment).map_err(|source| LexicalError::Commit(source.into()))?;
         let mut entries = RoaringBitmap::new();
@@ -222,13 +222,13 @@ impl LexicalWriter {
         }
         let number = entries.len();
         self.temperature.learn(vec![(id, entries)]);
-        // While somebody knows of a segment, its files stay.
+        // While a segment is referenced, its files stay.
         drop(segments);
         self.commit(self.next_ordinal())?;
         Ok(number)
     }
 
-    /// Begins to read what segments hold.
+    /// Starts to read the entries of segments.
     pub(super) fn begin_to_read(&mut self, segments: Vec<SegmentMeta>, urgency: Urgency) -> Result<(), LexicalError> {
         let index = self.writer.index().clone();
         let reading = Background::begin("tidemill-words", urgency, move |_| temperature::read(&index, &segments));
@@ -236,7 +236,7 @@ impl LexicalWriter {
         Ok(())
     }
 
-    /// Takes over what was read of segments; returns whether nothing is being read any more.
+    /// Adopts the read entries; returns whether no read is in progress.
     pub(super) fn take_read(&mut self) -> Result<bool, LexicalError> {
         let Some(reading) = self.upkeep.reading.take_if(|reading| reading.is_finished()) else {
             return Ok(self.upkeep.reading.is_none());
@@ -247,13 +247,13 @@ impl LexicalWriter {
     }
 }
 
-/// Removes what is left of copies, by a writer that was killed too. It is a wish: what stays takes space, and nobody looks at it.
+/// Removes the remains of copies, also of a killed writer, best effort: remains only take space.
 pub(super) fn remove_copies(root: &Path) {
     let folder = root.join(FOLDER);
     let _ = fs::remove_dir_all(&folder).or_else(|_| fs::remove_file(&folder));
 }
 
-/// Copies documents of some segments into one, in a folder of its own, and puts its files in place.
+/// Copies documents of some segments into one, in a separate folder, and moves its files into place.
 fn copy(
     index: &Index,
     sources: Vec<Source>,
@@ -292,7 +292,7 @@ fn copy_filtered(
     folder: &Path,
     unwanted: &Unwanted,
 ) -> tantivy::Result<SegmentMeta> {
-    // Made anew, so that a link that somebody put there is not followed.
+    // Created again, so that a planted link is not followed.
     if let Some(root) = folder.parent().filter(|root| !fs::symlink_metadata(root).is_ok_and(|found| found.is_dir())) {
         let _ = fs::remove_file(root);
         fs::create_dir(root)?;
@@ -304,7 +304,7 @@ fn copy_filtered(
     made.pop().ok_or_else(|| TantivyError::SystemError("a copy has no segment".to_owned()))
 }
 
-/// Returns the filter that lets some documents of a segment through.
+/// Returns a filter for some documents of a segment.
 fn only(documents: &[DocId], max_doc: u32) -> io::Result<AliveBitSet> {
     let mut set = BitSet::with_max_value(max_doc);
     for document in documents {
@@ -315,13 +315,13 @@ fn only(documents: &[DocId], max_doc: u32) -> io::Result<AliveBitSet> {
     Ok(AliveBitSet::open(OwnedBytes::new(bytes)))
 }
 
-/// Renames the files of a copy, which are durable, into the folder of the index.
+/// Renames the synced files of a copy into the folder of the index.
 fn put_in_place(folder: &Path, root: &Path, index: &Index, segment: SegmentId) -> io::Result<()> {
     let name = segment.uuid_string();
     for file in fs::read_dir(folder)? {
         let file = file?.path();
         let Some(of_copy) = file.file_name().filter(|file| file.to_string_lossy().starts_with(&name)) else { continue };
-        // tantivy removes only what it has made; so it makes a file of the name, which is replaced.
+        // tantivy removes only files that it has made, so it makes a file of the name, which is replaced.
         let made =
             index.directory().open_write(Path::new(of_copy)).map_err(|error| io::Error::other(error.to_string()))?;
         drop(made);

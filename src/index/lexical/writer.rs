@@ -2,12 +2,12 @@
 //!
 //! In: an ordinal with its text and name, in any order of ordinals. Out: exact token counts; documents on disk.
 //!
-//! **Invariant:** what a commit did not name is not there: documents added after the last commit vanish with the
-//! writer, so a crash needs no rollback and the same ordinals may be added again. Each commit carries the next free
-//! ordinal, and the fingerprint of the analyzer that made all of its tokens.
+//! **Invariant:** uncommitted documents do not exist: they vanish with the writer, so a crash needs no rollback and the same
+//! ordinals may be added again. Each commit contains the next free ordinal, and the fingerprint of the analyzer that made all of
+//! its tokens.
 //!
-//! Token counts are taken here, once and for ever: after a merge that drops documents tantivy only estimates them, from
-//! quantised lengths. Which entries live is the version's business; what no kept version reaches is removed on request.
+//! Token counts are taken here, once and for ever: after a merge that drops documents tantivy only estimates them, from quantised
+//! lengths. The version decides which entries live; garbage collection deletes documents that no kept version reaches.
 
 use super::directory::{self, Folder};
 use super::error::LexicalError;
@@ -29,40 +29,40 @@ use tantivy::index::IndexMeta;
 use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
 use tantivy::{Index, IndexWriter, TantivyDocument, TantivyError};
 
-/// What tantivy calls its list of segments.
+/// The name of tantivy's segment list.
 const META: &str = "meta.json";
-/// A writer that saw so many commits puts together what they left over when it is closed.
+/// A writer that saw so many commits merges their small segments when it is closed.
 const COMMITS_TO_TIDY: u32 = 8;
-/// How long a writer that is closed waits for merges: who stops a tracker waits for it.
+/// How long a closing writer waits for merges, because a user waits for the tracker to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How the writer works: for commits as they come, or for a first load.
+/// The mode of the writer: for single commits, or for a first load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WriterOptions {
-    /// Threads that index; each makes segments of its own. From 1 to 8.
+    /// Indexing threads; each makes its own segments. From 1 to 8.
     pub threads: usize,
     /// Memory of each thread for documents that are not on disk yet, in bytes. At least 15,000,000.
     pub thread_memory_bytes: usize,
 }
 
 impl WriterOptions {
-    /// Returns the options for commits as they come: one thread, as little memory as tantivy allows, since memory is
-    /// set up anew in each commit.
+    /// Returns the options for single commits: one thread, and as little memory as tantivy allows, because each commit sets up
+    /// the memory again.
     #[must_use]
     pub const fn steady() -> Self {
         Self { threads: 1, thread_memory_bytes: 15_000_000 }
     }
 
-    /// Returns the options for a first load: two threads beside the one that adds and analyses, which took a quarter off
-    /// one thread's time where processors were free and cost nothing where not; and memory for some 30,000 entries each,
-    /// so that large segments are written at once instead of merged from small ones.
+    /// Returns the options for a first load: two threads beside the one that adds and analyses, which saved a quarter of one
+    /// thread's time on idle processors and cost nothing on busy ones; and memory for some 30,000 entries each, so that large
+    /// segments are written directly instead of merged from small ones.
     #[must_use]
     pub const fn bulk() -> Self {
         Self { threads: 2, thread_memory_bytes: 50_000_000 }
     }
 }
 
-/// What a commit says about all documents up to it.
+/// A commit's payload, about all documents so far.
 #[derive(Serialize, Deserialize)]
 struct Payload {
     next_ordinal: u32,
@@ -74,21 +74,21 @@ pub struct LexicalWriter {
     pub(super) writer: IndexWriter,
     fields: Fields,
     next_ordinal: u32,
-    /// The entries that the last commit has a document of.
+    /// The entries with a document in the last commit.
     pub(super) held: RoaringBitmap,
-    /// The entries that were added since.
+    /// The entries added since.
     added: RoaringBitmap,
     /// Commits since it was opened.
     commits: u32,
     pub(super) temperature: Temperature,
-    /// Whether what killed writers left behind is gone.
+    /// Whether the remains of killed writers are removed.
     is_swept: bool,
     pub(super) upkeep: Upkeep,
     pub(super) folder: Folder,
 }
 
 impl LexicalWriter {
-    /// Opens the index in `dir` for commits as they come, and makes it where there is none.
+    /// Opens the index in `dir` for single commits, and creates it if there is none.
     ///
     /// # Errors
     /// [`LexicalError::Open`] if it cannot be read or another writer holds it; [`LexicalError::Schema`],
@@ -100,7 +100,7 @@ impl LexicalWriter {
     /// Opens the index in `dir` as [`Self::open_or_create`] does, with options.
     ///
     /// # Errors
-    /// As [`Self::open_or_create`]; [`LexicalError::Open`] too where the options are out of bounds.
+    /// As [`Self::open_or_create`]; also [`LexicalError::Open`] if the options are out of bounds.
     pub fn open_with(dir: &Path, options: WriterOptions) -> Result<Self, LexicalError> {
         let failed = |source: TantivyError| LexicalError::Open { path: dir.to_owned(), source: source.into() };
         fs::create_dir_all(dir).map_err(|source| failed(source.into()))?;
@@ -116,7 +116,7 @@ impl LexicalWriter {
         directory::forget_list(dir);
         let next_ordinal = next_ordinal(dir, &index.load_metas().map_err(failed)?)?;
 
-        // Two merging threads, so that small merges do not wait for a large one; they let others go first.
+        // Two merging threads, so that small merges do not wait for a large one; they have low priority.
         let options = IndexWriterOptions::builder()
             .num_worker_threads(options.threads)
             .memory_budget_per_thread(options.thread_memory_bytes)
@@ -133,7 +133,7 @@ impl LexicalWriter {
         Ok(writer)
     }
 
-    /// Returns the next ordinal that the last commit named, or 0 if there was none.
+    /// Returns the next ordinal of the last commit, or 0 if there was none.
     #[must_use]
     pub const fn next_ordinal(&self) -> u32 {
         self.next_ordinal
@@ -141,10 +141,10 @@ impl LexicalWriter {
 
     /// Adds one entry and returns the tokens of its text and of its name. It is found after the next commit.
     ///
-    /// Waits while 10,000 entries are in hand. An ordinal must be added once.
+    /// Waits while 10,000 entries are queued (backpressure). An ordinal must be added once.
     ///
     /// # Errors
-    /// [`LexicalError::Add`] if indexing has failed, for this entry or one before it: open the writer again.
+    /// [`LexicalError::Add`] if indexing has failed, for this entry or an earlier one: open the writer again.
     pub fn add(&mut self, ordinal: Ordinal, text: &str, name: &str) -> Result<[u32; TEXT_FIELDS], LexicalError> {
         let mut document = TantivyDocument::new();
         document.add_u64(self.fields.ordinal, u64::from(ordinal.get()));
@@ -161,10 +161,10 @@ impl LexicalWriter {
         Ok(tokens)
     }
 
-    /// Makes durable what was added, and names the next free ordinal.
+    /// Makes added entries durable, and records the next free ordinal.
     ///
     /// # Errors
-    /// [`LexicalError::Commit`]: what was added since the last commit is not there; open the writer again.
+    /// [`LexicalError::Commit`]: entries added since the last commit are lost; open the writer again.
     pub fn commit(&mut self, next_ordinal: u32) -> Result<(), LexicalError> {
         let failed = |source: TantivyError| LexicalError::Commit(source.into());
         let payload = Payload { next_ordinal, analyzer: analyzer::fingerprint().to_string() };
@@ -181,7 +181,7 @@ impl LexicalWriter {
     /// Merges all committed segments into one and waits for it.
     ///
     /// # Errors
-    /// [`LexicalError::Merge`] if that fails; the segments stay as they were.
+    /// [`LexicalError::Merge`] if that fails; the segments do not change.
     pub fn merge_all(&mut self) -> Result<(), LexicalError> {
         let failed = |source: TantivyError| LexicalError::Merge(source.into());
         let segments = self.writer.index().searchable_segment_ids().map_err(failed)?;
@@ -191,7 +191,7 @@ impl LexicalWriter {
         Ok(())
     }
 
-    /// Returns the entries that the last commit has a document of.
+    /// Returns the entries with a document in the last commit.
     #[must_use]
     pub const fn held(&self) -> &RoaringBitmap {
         &self.held
@@ -203,16 +203,16 @@ impl LexicalWriter {
         self.folder.root()
     }
 
-    /// Returns which file of the last commit is not there any more, if one is.
+    /// Returns a file of the last commit that is missing, if there is one.
     ///
-    /// Reads the list of segments and the names in the folder.
+    /// Reads the segment list and the names in the folder.
     ///
     /// # Errors
-    /// [`LexicalError::Load`] where one of them is there and cannot be read.
+    /// [`LexicalError::Load`] if one of them exists and cannot be read.
     pub fn lost_file(&self) -> Result<Option<PathBuf>, LexicalError> {
         let mut suspect = None;
         loop {
-            // As long as a segment is known here, no merge that ends removes its files.
+            // While a segment is referenced here, no finished merge removes its files.
             let segments = self.segments();
             let names = match self.folder.list() {
                 Ok(names) => FxHashSet::from_iter(names),
@@ -225,7 +225,7 @@ impl LexicalWriter {
             }
             let mut files = segments?.into_iter().flat_map(|segment| check::files_of(&segment));
             let lost = files.find(|file| !names.contains(&*file.to_string_lossy()));
-            // A merge may have replaced the list between its reading and the moment when its segments were known here.
+            // A merge may have replaced the list between its reading and the moment when its segments were referenced here.
             if lost.is_none() || lost == suspect {
                 return Ok(lost);
             }
@@ -233,22 +233,22 @@ impl LexicalWriter {
         }
     }
 
-    /// Gives the index up: nothing more is written to its folder when this returns.
+    /// Abandons the index: nothing more is written to its folder when this returns.
     pub fn give_up(self) {
         let Self { writer, folder, upkeep, .. } = self;
         folder.give_up();
         drop(upkeep);
-        // Merges fail when they write next, which is not told: what they would have made is not wanted.
+        // Merges fail at their next write. The error is ignored, because their result is not wanted.
         let _ = writer.wait_merging_threads();
     }
 
-    /// Removes the documents of these entries, durably; [`Self::compact`] gives back the space. The next free ordinal stays.
+    /// Deletes the documents of these entries, durably; [`Self::compact`] reclaims the space. The next free ordinal stays.
     ///
-    /// Looks at the ordinal of every document, once for all of them: ordinals have no postings, which would take more
-    /// space than they save time here.
+    /// Reads the ordinal of every document, once for all of them: ordinals have no postings, which would cost more space than
+    /// they save time here.
     ///
     /// # Errors
-    /// [`LexicalError::Commit`]: nothing was removed; open the writer again.
+    /// [`LexicalError::Commit`]: nothing was deleted; open the writer again.
     pub fn remove(&mut self, entries: &RoaringBitmap) -> Result<(), LexicalError> {
         let failed = |source: TantivyError| LexicalError::Commit(source.into());
         self.sweep()?;
@@ -261,8 +261,8 @@ impl LexicalWriter {
         Ok(())
     }
 
-    /// A removal that was killed in front of its commit left a file that is named by the number of operations so far: the
-    /// first one of this writer may have the same number, and would not write over it.
+    /// A deletion that was killed before its commit left a file that is named by the number of operations so far. The first
+    /// deletion of this writer may have the same number, and would not overwrite the file.
     pub(super) fn sweep(&mut self) -> Result<(), LexicalError> {
         if !self.is_swept {
             let swept = self.writer.garbage_collect_files().wait();
@@ -272,7 +272,7 @@ impl LexicalWriter {
         Ok(())
     }
 
-    /// Lets no merge begin by itself, so that [`Self::compact`] finds the segments that it looked up; or lets them again.
+    /// Prevents merges from starting, so that [`Self::compact`] finds the segments that it looked up; or allows them again.
     pub fn hold_merges(&mut self, hold: bool) {
         if hold {
             return self.writer.set_merge_policy(Box::new(NoMergePolicy));
@@ -280,7 +280,7 @@ impl LexicalWriter {
         self.merge_by(STEADY);
     }
 
-    /// Lets large merges wait while commits follow each other, or begin, when [`Self::tend`] is called next.
+    /// Makes large merges wait during commits, or allows them at the next call of [`Self::tend`].
     pub fn let_large_merges_wait(&self, wait: bool) {
         self.temperature.let_large_merges_wait(wait);
     }
@@ -290,10 +290,9 @@ impl LexicalWriter {
         self.writer.set_merge_policy(Box::new(ByTemperature { sizes, index, temperature }));
     }
 
-    /// Waits for merges that run, if they end soon, and closes the index. A merge that is given up loses nothing else.
+    /// Waits for running merges, if they end soon, and closes the index. An abandoned merge loses nothing else.
     ///
-    /// Where many commits came, what they left over is merged as well; where one did, as in a first load, nobody waits
-    /// for that.
+    /// After many commits their small segments are merged as well; after one, as in a first load, they are not.
     ///
     /// # Errors
     /// [`LexicalError::Merge`] if one of them fails.
@@ -302,7 +301,7 @@ impl LexicalWriter {
         self.let_large_merges_wait(false);
         if self.commits >= COMMITS_TO_TIDY {
             self.merge_by(CLOSING);
-            // The policy is asked when a commit or a merge ends.
+            // tantivy asks the policy when a commit or a merge ends.
             self.commit(self.next_ordinal)?;
         }
         let (writer, folder) = (self.writer, self.folder);
@@ -310,7 +309,7 @@ impl LexicalWriter {
         let waiting = waiting.map_err(|source| LexicalError::Merge(source.into()))?;
         if !waiting.is_finished_within(PATIENCE) {
             folder.give_up();
-            // They fail when they write; where they do not get to, they are left behind, and so is what they wrote.
+            // They fail at their next write. If they do not get there, they and their output are abandoned.
             drop(waiting);
             return Ok(());
         }
@@ -320,7 +319,7 @@ impl LexicalWriter {
     }
 }
 
-/// Reads which entries the last commit has a document of.
+/// Reads the entries with a document in the last commit.
 fn held(index: &Index) -> Result<RoaringBitmap, LexicalError> {
     let segments = index.searchable_segment_metas().map_err(|source| LexicalError::Load(source.into()))?;
     let held = temperature::read(index, &segments)?.into_iter();
@@ -346,10 +345,10 @@ fn open_in(folder: Folder) -> Result<(Index, Fields), LexicalError> {
     Ok((index, fields))
 }
 
-/// Returns the next ordinal that the last commit named, once its analyzer is known to be that of this build.
+/// Returns the next ordinal of the last commit, after a check that its analyzer is that of this build.
 fn next_ordinal(dir: &Path, metas: &IndexMeta) -> Result<u32, LexicalError> {
     let Some(payload) = &metas.payload else {
-        // A new index, or one whose first commit never came.
+        // A new index, or one without any commit.
         return if metas.segments.is_empty() { Ok(0) } else { Err(LexicalError::Payload { path: dir.to_owned() }) };
     };
     let payload: Payload = serde_json::from_str(payload).map_err(|_| LexicalError::Payload { path: dir.to_owned() })?;

@@ -1,9 +1,9 @@
-//! Whether the vector files are whole, and which rows they hold.
+//! Checks whether the vector files are intact, and which rows they hold.
 //!
-//! In: a directory, beside any writer. Out: every row of every whole file, told to the caller, and what is damaged.
+//! In: a directory, beside any writer. Out: every row of every intact file, passed to the caller, and the damage.
 //!
-//! **Invariant:** a row counts only once the checksum of its file or frame fits. A frame at the very end of the tail that
-//! is not whole is being written, or torn: its rows were never published. Nothing is written.
+//! **Invariant:** a row counts only once the checksum of its file or frame fits. An incomplete frame at the end of the tail is
+//! being written, or torn: its rows were never published. Nothing is written.
 
 use super::VectorError;
 use super::files::{self, Listing};
@@ -19,14 +19,14 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a directory of vectors holds.
+/// The content of a directory of vectors.
 #[derive(Default, Debug)]
 pub struct VectorCheck {
-    /// The ordinals of all rows in whole files and frames.
+    /// The ordinals of all rows in intact files and frames.
     pub ordinals: RoaringBitmap,
     /// Files that were read.
     pub files: usize,
-    /// What cannot be read, each error with its file.
+    /// Unreadable files, each error with its file.
     pub damaged: Vec<(PathBuf, VectorError)>,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn check_folder(
             let path = files::sealed_path(directory, number);
             match sealed::read(&path, shape) {
                 Ok(rows) => check.take(rows.into_rows(), look),
-                // Its rows that count are in a higher one, which was there before it went.
+                // Its rows that count are in a file with a higher number, which existed before this one was removed.
                 Err(error) if is_gone(&error) => continue 'look,
                 Err(error) => check.damaged.push((path, error)),
             }

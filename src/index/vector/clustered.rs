@@ -1,11 +1,10 @@
-//! A large segment: its rows dealt out to lists by the nearest of some centres, so that a search may visit the near lists only.
+//! A large segment in IVF lists: each row is in the list of its nearest centroid, so that a search may visit only the near lists.
 //!
-//! In: rows, centres, and which of them each row is nearest to. Out: lists, each a segment of its own, and how near each is to
-//! a question.
+//! In: rows, centroids, and the nearest centroid of each row. Out: lists, each a separate segment, and the nearness of each to a
+//! question.
 //!
-//! **Invariant:** every row is in exactly one list, lists are never empty, and a list is scanned exactly as any segment is:
-//! a score has the same bits wherever its row lies. So only which lists are visited is approximate, and visiting all of
-//! them is exact.
+//! **Invariant:** every row is in exactly one list, lists are never empty, and a list is scanned exactly as any segment is: a
+//! score has the same bits wherever its row is. So only the choice of lists is approximate, and visiting all of them is exact.
 
 use super::VectorError;
 use super::codes::{CodedQuestion, Codes};
@@ -24,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct ClusterRows {
     dimensions: usize,
-    /// The components of one centre a list.
+    /// The components of one centroid per list.
     centres: Vec<f16>,
     lists: Vec<Rows>,
     /// The ordinals of all lists.
@@ -32,7 +31,7 @@ pub(super) struct ClusterRows {
 }
 
 impl ClusterRows {
-    /// Deals `rows` out by the number of each row's centre; returns nothing if a number has no centre.
+    /// Distributes `rows` by the number of each row's centroid; returns nothing if a number has no centroid.
     pub(super) fn deal_out(rows: &Rows, centres: &[f16], nearest: &[u32]) -> Option<Self> {
         let dimensions = rows.dimensions();
         let mut sizes = vec![0; centres.len() / dimensions];
@@ -46,7 +45,7 @@ impl ClusterRows {
         Self::from_parts(dimensions, centres.to_vec(), lists).ok()
     }
 
-    /// Takes over centres and lists, leaving out lists without rows, or says why they cannot be a segment's.
+    /// Takes centroids and lists, drops empty lists, or returns why they cannot be a segment's.
     pub(super) fn from_parts(dimensions: usize, centres: Vec<f16>, lists: Vec<Rows>) -> Result<Self, &'static str> {
         if lists.len().checked_mul(dimensions) != Some(centres.len()) {
             return Err("the number of centres does not fit the number of lists");
@@ -54,7 +53,7 @@ impl ClusterRows {
         if centres.iter().any(|component| !component.is_finite()) {
             return Err("a centre is not finite");
         }
-        // Sorted once: to add the ordinals of thousands of lists to a bitmap one after another takes longer than to read them.
+        // Sorted once: adding the ordinals of thousands of lists to a bitmap one by one takes longer than reading them.
         let mut ordinals = Vec::with_capacity(lists.iter().map(Rows::len).sum());
         lists.iter().for_each(|rows| ordinals.extend_from_slice(rows.ordinals()));
         ordinals.sort_unstable();
@@ -70,7 +69,7 @@ impl ClusterRows {
         Ok(Self { dimensions, centres: centres.concat(), lists, bitmap })
     }
 
-    /// Leaves out the rows that `held` has, and adds the others to it.
+    /// Removes the rows that `held` has, and adds the rest to it.
     pub(super) fn admit(self, held: &mut RoaringBitmap) -> Self {
         if held.is_disjoint(&self.bitmap) {
             *held |= &self.bitmap;
@@ -106,7 +105,7 @@ impl ClusterRows {
     }
 }
 
-/// An immutable, searchable block of vectors in lists.
+/// An immutable, searchable block of vectors in IVF lists.
 pub(super) struct ClusteredSegment {
     backend: Backend,
     dimensions: usize,
@@ -119,7 +118,7 @@ pub(super) struct ClusteredSegment {
 
 /// What says which rows are worth a look. It is read when that is first asked: not every search does.
 pub(super) struct Guide {
-    /// The centres, under the numbers of their lists.
+    /// The centroids, under the numbers of their lists.
     centres: VectorSegment,
     codes: Codes,
 }
@@ -138,7 +137,7 @@ impl Guide {
 }
 
 impl ClusteredSegment {
-    /// Builds the engines; there is a row at least.
+    /// Builds the engines; there must be at least one row.
     pub(super) fn new(backend: Backend, rows: &ClusterRows) -> Result<Self, VectorError> {
         let lists = rows.lists.iter().map(|rows| VectorSegment::new(backend, rows)).collect::<Result<_, _>>()?;
         let guide = Guide::new(backend, rows.dimensions, rows.centres.clone(), Codes::new(rows))?;
@@ -177,7 +176,7 @@ impl ClusteredSegment {
         &self.bitmap
     }
 
-    /// Returns the lists' numbers with the inner products of their centres with the question, the nearest first.
+    /// Returns the lists' numbers with the inner products of their centroids with the question, the nearest first.
     pub(super) fn nearest_lists(&self, question: &Question) -> Result<Vec<(u32, f32)>, VectorError> {
         let found = self.guide()?.centres.best(question, &Alive::all(self.lists.len()), self.lists.len())?;
         Ok(found.into_iter().map(|(list, nearness)| (list.get(), nearness)).collect())
@@ -192,7 +191,7 @@ impl ClusteredSegment {
         &self.lists[number as usize]
     }
 
-    /// Returns the living among the segment's ordinals as a set that is quick to ask.
+    /// Returns the live ordinals of the segment as a set with fast look-ups.
     pub(super) fn window(&self, entries: &RoaringBitmap) -> Window {
         match (self.bitmap.min(), self.bitmap.max()) {
             (Some(least), Some(greatest)) => Window::new(entries, least, greatest, self.len()),

@@ -1,7 +1,7 @@
-//! A short code for each row of a clustered segment: what a search reads of most rows that it looks at.
+//! A quantised code for each row of a clustered segment: a search reads only the code of most rows.
 //!
-//! In: rows in lists, with the lists' centres. Out: for a question, an estimate of each row's inner product, without
-//! touching the row.
+//! In: rows in lists, with the lists' centroids. Out: for a question, an estimate of each row's inner product, without reading
+//! the row.
 //!
 //! **Invariant:** codes follow from rows and centres alone, by the same arithmetic on every machine; they are made when a file is
 //! written, and stand in it. An estimate only says which rows are worth a look; scores never come from here.
@@ -10,12 +10,13 @@
 //! codes of a file   rows × the signs of P r, the lowest bit of a byte first · rows × ‖r‖² / ‖P r‖₁ as f32, little endian
 //! ```
 //!
-//! One bit a component of *P r*, and one number (J. Gao, C. Long: "RaBitQ", SIGMOD 2024, section 3). With *r* = row − centre and *P* a
-//! rotation, let *b* be the signs (±1) of *P r*. Then ⟨q, r⟩ ≈ ⟨P q, b⟩ · ‖r‖² / ‖P r‖₁, without bias over rotations, and with an
-//! error that falls with the square root of the number of bits. The inner product with the row is that with the centre, which is known, and this.
+//! One bit a component of *P r*, and one number (J. Gao, C. Long: "RaBitQ", SIGMOD 2024, section 3). With *r* = row − centroid
+//! and *P* a rotation, let *b* be the signs (±1) of *P r*. Then ⟨q, r⟩ ≈ ⟨P q, b⟩ · ‖r‖² / ‖P r‖₁, without bias over rotations,
+//! and with an error that falls with the square root of the number of bits. The inner product with the row is this plus the known
+//! one with the centroid.
 //!
-//! *P* twice changes fixed pseudo-random signs and applies a Walsh-Hadamard transform, which spreads every direction over all
-//! components with dimensions · log₂ dimensions additions.
+//! *P* applies fixed pseudo-random signs and a Walsh-Hadamard transform, twice. This spreads every direction over all components
+//! with dimensions · log₂ dimensions additions.
 
 use super::clustered::ClusterRows;
 use super::rows::Rows;
@@ -23,7 +24,7 @@ use super::search::Question;
 use dataflows::data::SplitMix;
 use half::slice::HalfFloatSliceExt;
 
-/// What a byte of a code, eight signs, adds to the product with a question: one number for each of its values.
+/// The contribution of one code byte, eight signs, to the product with a question: one number for each of its values.
 type Table = [f32; 256];
 
 /// The codes of one segment's rows, list after list.
@@ -34,11 +35,11 @@ pub(super) struct Codes {
     signs: Box<[u8]>,
     /// ‖r‖² / ‖P r‖₁ of each row.
     scales: Box<[f32]>,
-    /// Where each list begins, as a row, and behind them where the last one ends.
+    /// The first row of each list, followed by the end of the last one.
     starts: Box<[u32]>,
 }
 
-/// A question, turned so that codes can be read against it.
+/// A question, rotated for reading codes.
 pub(super) struct CodedQuestion(Box<[Table]>);
 
 impl Codes {
@@ -86,8 +87,8 @@ impl Codes {
         Self { width, signs: signs.into(), scales: scales.collect(), starts: starts.into() }
     }
 
-    /// Calls `with` with each row of a list, as a position in the list, and the estimate of its inner product with the
-    /// question, of which `nearness` is that of the list's centre.
+    /// Calls `with` with each row of a list, as a position in the list, and the estimate of its inner product with the question;
+    /// `nearness` is that of the list's centroid.
     pub(super) fn estimate(
         &self,
         list: u32,
@@ -119,8 +120,8 @@ impl CodedQuestion {
         Self(rotated.chunks_exact(8).map(table).collect())
     }
 
-    /// Returns the product with the signs of a code, which has a multiple of four bytes: four sums, so that one addition need
-    /// not wait for the last.
+    /// Returns the product with the signs of a code, which has a multiple of four bytes: four sums, so that additions need not
+    /// wait for each other.
     fn product(&self, signs: &[u8]) -> f32 {
         let mut sums = [0.0_f32; 4];
         for (tables, bytes) in self.0.chunks_exact(4).zip(signs.chunks_exact(4)) {
@@ -132,17 +133,17 @@ impl CodedQuestion {
     }
 }
 
-/// The fewest bits of a code: of short vectors a component is worth several.
+/// The fewest bits of a code: short vectors need several bits per component.
 const FEWEST_BITS: usize = 256;
-/// One round would leave what is concentrated in a few components in few patterns of signs.
+/// One round would map vectors with few large components to few patterns of signs.
 const ROUNDS: usize = 2;
 
-/// Returns the number of components that the rotation works on: a power of two.
+/// Returns the number of components of the rotation: a power of two.
 fn padded(dimensions: usize) -> usize {
     dimensions.next_power_of_two().max(FEWEST_BITS)
 }
 
-/// Writes row − centre, padded with zeros, and returns the square of its length.
+/// Writes row − centroid, padded with zeros, and returns the square of its length.
 fn residual(rows: &Rows, position: usize, centre: &[f32], into: &mut [f32]) -> f32 {
     let (own, padding) = into.split_at_mut(centre.len());
     rows.row(position).convert_to_f32_slice(own);
@@ -235,7 +236,7 @@ mod tests {
             codes.estimate(0, nearness, &CodedQuestion::new(&question), |at, estimate| estimates.push((at, estimate)));
             assert_eq!(estimates.iter().map(|(at, _)| *at).collect::<Vec<_>>(), (0..rows.len()).collect::<Vec<_>>());
             assert_eq!(estimates[0].1.to_bits(), nearness.to_bits());
-            // Errors in parts of what is expected of one: 0.75 ‖r‖ / √bits for a question of length 1.
+            // Errors relative to the expected one: 0.75 ‖r‖ / √bits for a question of length 1.
             let errors = estimates.iter().skip(1).map(|&(at, estimate)| {
                 let row = widened(rows.row(at));
                 let residual: Vec<f32> = row.iter().zip(widened(&centre)).map(|(row, centre)| row - centre).collect();
@@ -257,7 +258,7 @@ mod tests {
         }
         let centre = vec![f16::from_f32(0.25); 256];
         let codes = Codes::new(&ClusterRows::deal_out(&rows, &centre, &[0, 0, 0]).unwrap());
-        // Of another machine or build they would have to be the same.
+        // They must be the same on another machine or build.
         assert_eq!(blake3::hash(&codes.signs).to_hex()[..16], *"d874663d9a5a4b78");
     }
 }

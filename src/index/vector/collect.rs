@@ -1,16 +1,16 @@
-//! Rows that no version needs any more, removed from the files and from what is searched.
+//! Garbage collection in the vector index: removes rows from the files and from searches.
 //!
 //! In: ordinals. Out: the same directory without their rows.
 //!
 //! ```text
-//!  tail-9   ──rows that stay──► seg-9             sealed early, or left behind empty for tail-10
-//!  seg-3, seg-4, seg-7 ──rows that stay──► seg-10  then seg-3, seg-4 and seg-7 are removed
+//!  tail-9   ──remaining rows──► seg-9             sealed early, or left behind empty for tail-10
+//!  seg-3, seg-4, seg-7 ──remaining rows──► seg-10  then seg-3, seg-4 and seg-7 are removed
 //! ```
 //!
-//! **Invariant:** at every moment each row that stays is in some file, for readers that take files by ascending numbers as
-//! for the next writer; a rename is the only switch. A crash leaves a row that was to go, which the next collection finds
-//! again, or a file whose rows are all in another, which the next writer removes. The highest number that was ever used
-//! stays in use, so that no number means two files.
+//! **Invariant:** at every moment each remaining row is in some file, for readers that open files by ascending numbers and for
+//! the next writer; a rename is the only switch. A crash leaves a garbage row, which the next collection finds, or a file whose
+//! rows are all in another, which the next writer removes. The highest number ever used stays in use, so that no number means two
+//! files.
 
 use super::VectorError;
 use super::files;
@@ -21,13 +21,13 @@ use roaring::RoaringBitmap;
 use std::fs;
 
 impl VectorWriter {
-    /// Removes the rows of these ordinals, durably, and puts small sealed files together; `go_on` is asked between files.
-    /// Sets that were given out before keep the rows.
+    /// Removes the rows of these ordinals, durably, and merges small sealed files; `go_on` is called between files. Earlier sets
+    /// keep the rows.
     ///
-    /// Costs reading and writing every file that holds one of the rows.
+    /// The cost is reading and writing every file with one of the rows.
     ///
     /// # Errors
-    /// When the file system refuses: the rows of files that were not reached are there still.
+    /// If the file system fails: the rows of the remaining files are still there.
     pub fn remove(&mut self, ordinals: &RoaringBitmap, go_on: &mut dyn FnMut() -> bool) -> Result<(), VectorError> {
         if self.interrupted {
             return Err(VectorError::Interrupted { path: self.directory.clone() });
@@ -60,7 +60,7 @@ impl VectorWriter {
             let old = files::tail_path(&self.directory, self.number);
             self.begin_next_tail()?;
             self.segments.small.clear();
-            // Stale as soon as the next one is there: a tail that stays behind is swept at the next start.
+            // Stale as soon as the next one exists: the next start removes a leftover tail.
             let _ = fs::remove_file(old);
         } else {
             self.seal(rows)?;
@@ -80,7 +80,7 @@ impl VectorWriter {
         Ok(())
     }
 
-    /// Returns the sealed files that are to be written anew, those together whose rows fit into one file.
+    /// Returns the sealed files to rewrite, grouped so that the rows of a group fit into one file.
     pub(super) fn groups(&self, dead: &RoaringBitmap) -> Vec<Vec<u32>> {
         let mut sealed: Vec<&Sealed> = self.segments.sealed.iter().collect();
         sealed.sort_unstable_by_key(|sealed| sealed.number);
@@ -105,7 +105,7 @@ impl VectorWriter {
         if !small.is_empty() && (small.len() > 1 || has_dead) {
             groups.push(small);
         }
-        // A file that would be written as it is stays as it is.
+        // A file that would not change stays.
         groups.retain(|group| {
             group.len() > 1
                 || self
@@ -117,8 +117,8 @@ impl VectorWriter {
         groups
     }
 
-    /// Writes what stays of some files as the file of this number, and removes them. A file that is written anew alone keeps
-    /// its lists.
+    /// Writes the remaining rows of some files as the file of this number, and removes the old files. A single file keeps its
+    /// lists.
     fn write_anew(
         &mut self,
         group: &[u32],
@@ -155,14 +155,14 @@ impl VectorWriter {
         files::sync_directory(&self.directory)
     }
 
-    /// Searches other segments in place of those of some files.
+    /// Replaces the segments of some files in searches.
     pub(super) fn replace(&mut self, numbers: &[u32], anew: impl IntoIterator<Item = Sealed>) {
         self.segments.sealed.retain(|sealed| !numbers.contains(&sealed.number));
         self.segments.sealed.extend(anew);
         self.set = self.segments.set();
     }
 
-    /// Removes a sealed file whose rows that count are in others.
+    /// Removes a sealed file whose live rows are in other files.
     pub(super) fn remove_file(&self, number: u32) -> Result<(), VectorError> {
         files::remove(&files::sealed_path(&self.directory, number))
     }

@@ -1,15 +1,15 @@
-//! The directory of vector files: which there are, and the few ways in which they are touched.
+//! The directory of vector files: its listing, and the few operations on it.
 //!
 //! In: a directory. Out: its numbered files, and durable writes.
 //!
-//! **Invariant:** a name says all: `seg-N` holds what `tail-N` held, so as soon as `seg-N` is there `tail-N` counts for
-//! nothing. Renaming `seg-N` into place is the one step that seals, and a crash before or behind it neither loses
-//! nor doubles a row. That is why no manifest is needed.
+//! **Invariant:** the name of a file is enough: `seg-N` holds the rows of `tail-N`, so once `seg-N` exists `tail-N` is ignored.
+//! Renaming `seg-N` into place is the one step that seals, and a crash before or after it neither loses nor doubles a row. So no
+//! manifest is needed.
 //!
-//! What some sealed files hold is written anew in the same way, under a number above theirs and below the next tail's, and they
-//! are removed afterwards: without the rows that no version needs any more, or in lists, or sorted by temperature. A reader
-//! that takes files by ascending numbers finds each row in the old file or in the new one. A row that is in two files counts
-//! once, in that of the higher number. A number is never used again.
+//! Sealed files are rewritten in the same way, under a number above theirs and below the next tail's, and the old ones are
+//! removed afterwards: without garbage rows, or in lists, or sorted by temperature. A reader that opens files by ascending
+//! numbers finds each row in the old file or in the new one. If a row is in two files, the higher number counts. A number is
+//! never used again.
 //!
 //! ```text
 //! tail-0000000a.tmv          the open tail; at most one counts: the highest, if it is above every seg
@@ -28,24 +28,24 @@ pub(super) const SUFFIX: &str = ".tmv";
 const TEMPORARY: &str = ".tmp";
 const DAMAGED: &str = ".damaged";
 
-/// Largest file that is read: far above what a merged segment may become, and a bound for a hostile one.
+/// Largest file that is read: far larger than any merged segment, and a bound for a hostile one.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// The files of one moment.
+/// The files at one moment.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Listing {
     pub(super) sealed: BTreeSet<u32>,
     /// The tail that counts.
     pub(super) tail: Option<u32>,
-    /// Tails that were sealed meanwhile.
+    /// Tails that are already sealed.
     pub(super) stale: BTreeSet<u32>,
-    /// The highest number of a file that was set aside.
+    /// The highest number of a damaged file that was set aside.
     pub(super) damaged: Option<u32>,
     pub(super) temporary: Vec<PathBuf>,
 }
 
 impl Listing {
-    /// Reads the directory; one that is not there is empty.
+    /// Reads the directory; a missing one is empty.
     pub(super) fn read(directory: &Path) -> Result<Self, VectorError> {
         let failed = || VectorError::io("list", directory);
         let mut listing = Self::default();
@@ -70,7 +70,7 @@ impl Listing {
                 listing.damaged = listing.damaged.max(Some(number));
                 sealed_up_to = sealed_up_to.max(Some(number));
             } else if let Some(number) = parse(name, "tail-", &damaged) {
-                // A tail with a damaged frame is copied aside and goes on.
+                // A tail with a damaged frame is copied aside and stays in use.
                 listing.damaged = listing.damaged.max(Some(number));
             }
         }
@@ -81,10 +81,10 @@ impl Listing {
         Ok(listing)
     }
 
-    /// Reads the directory until it looks the same twice.
+    /// Reads the directory until two passes agree.
     ///
-    /// A listing is not atomic: while the writer seals, one pass may see the new tail and not the new sealed file. The
-    /// next pass begins after the new tail was there, so it must see the sealed file.
+    /// A listing is not atomic: while the writer seals, one pass may see the new tail and not the new sealed file. The next pass
+    /// begins after the new tail existed, so it must see the sealed file.
     pub(super) fn read_settled(directory: &Path) -> Result<Self, VectorError> {
         let mut before = Self::read(directory)?;
         loop {
@@ -117,7 +117,7 @@ pub(super) fn tail_path(directory: &Path, number: u32) -> PathBuf {
     directory.join(format!("tail-{number:08x}{SUFFIX}"))
 }
 
-/// Opens a file for reading, if it is not absurdly large; returns its length beside it.
+/// Opens a file for reading, if it is not too large; returns its length as well.
 pub(super) fn open(path: &Path) -> Result<(File, u64), VectorError> {
     let file = File::open(path).map_err(VectorError::io("open", path))?;
     let length = file.metadata().map_err(VectorError::io("read", path))?.len();
@@ -127,7 +127,7 @@ pub(super) fn open(path: &Path) -> Result<(File, u64), VectorError> {
     Ok((file, length))
 }
 
-/// Reads a whole file into memory, if it is not absurdly large.
+/// Reads a whole file into memory, if it is not too large.
 pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>, VectorError> {
     let (file, length) = open(path)?;
     let mut bytes = Vec::with_capacity(length as usize);
@@ -135,14 +135,14 @@ pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>, VectorError> {
     Ok(bytes)
 }
 
-/// Makes `path` hold `bytes`, all of them or nothing, and durably.
+/// Writes `bytes` as `path`, all of them or nothing, and durably.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), VectorError> {
     write_beside(path, bytes)?;
     put_in_place(path)?;
     sync_directory(path.parent().unwrap_or(path))
 }
 
-/// Writes what `path` is to hold under its temporary name, durably.
+/// Writes the new content of `path` under its temporary name, durably.
 pub(super) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), VectorError> {
     let temporary = temporary_path(path);
     let written = File::create(&temporary).and_then(|mut file| {
@@ -150,13 +150,13 @@ pub(super) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), VectorError>
         file.sync_all()
     });
     written.map_err(|source| {
-        // What is left is swept at the next start; the first failure is the one to report.
+        // The next start removes the rest; the first failure is the one to report.
         let _ = fs::remove_file(&temporary);
         VectorError::Io { action: "write", path: path.into(), source }
     })
 }
 
-/// Renames what was written beside `path` into place; the directory is yet to be synced.
+/// Renames the temporary file of `path` into place; the directory is yet to be synced.
 pub(super) fn put_in_place(path: &Path) -> Result<(), VectorError> {
     let temporary = temporary_path(path);
     fs::rename(&temporary, path).map_err(|source| {
@@ -165,7 +165,7 @@ pub(super) fn put_in_place(path: &Path) -> Result<(), VectorError> {
     })
 }
 
-/// Removes what was written beside `path`, which is not wanted any more.
+/// Removes the temporary file of `path`, which is not wanted any more.
 pub(super) fn remove_beside(path: &Path) -> Result<(), VectorError> {
     remove(&temporary_path(path))
 }
@@ -182,7 +182,7 @@ pub(super) fn temporary_path(path: &Path) -> PathBuf {
     temporary.into()
 }
 
-/// Renames a damaged file, so that it is out of the way and can still be looked at; returns its new name.
+/// Renames a damaged file, so that it is ignored and can still be examined; returns its new name.
 pub(super) fn set_aside(path: &Path) -> Result<PathBuf, VectorError> {
     let aside = aside_path(path);
     fs::rename(path, &aside).map_err(VectorError::io("rename", path))?;
@@ -197,7 +197,7 @@ pub(super) fn aside_path(path: &Path) -> PathBuf {
     aside.into()
 }
 
-/// Makes the names in a directory durable.
+/// Syncs a directory.
 pub(super) fn sync_directory(directory: &Path) -> Result<(), VectorError> {
     File::open(directory).and_then(|file| file.sync_all()).map_err(VectorError::io("sync", directory))
 }

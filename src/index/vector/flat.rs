@@ -1,6 +1,6 @@
-//! The exact scan in plain Rust: what serves without FAISS, and the yardstick for it.
+//! The exact scan in plain Rust: used without FAISS, and as its reference.
 //!
-//! In: rows. Out: inner products with every living one.
+//! In: rows. Out: inner products with every live one.
 //!
 //! **Invariant:** products are added in one fixed order, in eight lanes that are summed in sequence, so a score has the
 //! same bits on every machine.
@@ -57,6 +57,6 @@ fn inner_product(a: &[f32], b: &[f32]) -> f32 {
             *lane += a * b;
         }
     }
-    // Adding a positive zero makes a negative one positive, so that equal scores have equal bits.
+    // Adding a positive zero turns a negative one positive, so that equal scores have equal bits.
     lanes.iter().sum::<f32>() + rest + 0.0
 }

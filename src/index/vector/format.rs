@@ -1,9 +1,9 @@
 //! What the vector files have in common, and the bytes of tails.
 //!
-//! In: rows. Out: bytes, and rows again once the bytes have proven whole.
+//! In: rows. Out: bytes, and rows again once the bytes are verified.
 //!
-//! **Invariant:** nothing is interpreted before its checksum fits, but the few numbers that say where the checksum
-//! stands, and those are checked against the length at hand.
+//! **Invariant:** nothing is interpreted before its checksum fits, except the few numbers that give the position of the checksum,
+//! and those are compared with the actual length.
 //!
 //! ```text
 //! sealed file   "TMVSEAL1", format u32, dimensions u32, model 16 bytes, count u32     36 bytes; the rest is told in
@@ -12,8 +12,8 @@
 //!               frames: count u32, first 8 bytes of the BLAKE3 of count, ordinals and components; ordinals; components
 //! ```
 //!
-//! All numbers are little endian. A frame whose end lies behind the end of the file, or whose checksum does not fit and
-//! which is the last, is torn: it was never published. Damage in front of other frames is another matter.
+//! All numbers are little endian. A frame that ends beyond the file, or a last frame whose checksum does not fit, is torn: it was
+//! never published. Damage before other frames is a different case.
 
 use super::VectorError;
 use super::clustered::ClusterRows;
@@ -43,7 +43,7 @@ const FRAME_HEAD: usize = 4 + CHECKSUM;
 pub(super) const SEALED_HEAD: usize = HEAD + 4;
 pub(super) const OTHER_LENGTH: &str = "its length does not fit its count";
 
-/// What vectors of one store have in common.
+/// The common properties of a store's vectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Components of each vector.
@@ -63,7 +63,7 @@ impl Shape {
         4 + 2 * self.components()
     }
 
-    /// Returns the most bytes that a tail of `rows` rows takes, if each came in a frame of its own.
+    /// Returns the most bytes of a tail of `rows` rows, if each has its own frame.
     pub(super) const fn tail_bytes(self, rows: usize) -> usize {
         TAIL_HEADER + rows * (self.row_bytes() + FRAME_HEAD)
     }
@@ -74,7 +74,7 @@ impl Shape {
 pub(super) enum SealedRows {
     /// In one block.
     Flat(Rows),
-    /// In lists, each with its centre.
+    /// In IVF lists, each with its centroid.
     Clustered(ClusterRows),
 }
 
@@ -97,7 +97,7 @@ impl SealedRows {
         }
     }
 
-    /// Leaves out the rows that `held` has, and adds the others to it.
+    /// Removes the rows that `held` has, and adds the rest to it.
     pub(super) fn admit(self, held: &mut RoaringBitmap) -> Self {
         match self {
             Self::Flat(rows) => Self::Flat(rows.admit(held)),
@@ -105,7 +105,7 @@ impl SealedRows {
         }
     }
 
-    /// Leaves out the rows of these ordinals.
+    /// Removes the rows of these ordinals.
     pub(super) fn without(self, ordinals: &RoaringBitmap) -> Self {
         self.admit(&mut ordinals.clone())
     }
@@ -124,9 +124,9 @@ impl SealedRows {
 pub(super) enum Ending {
     /// With a whole frame.
     Whole,
-    /// In the middle of a frame, or in a last frame that was not written to its end.
+    /// In the middle of a frame, or in an incomplete last frame.
     Torn,
-    /// In a frame that is wrong and has others behind it.
+    /// In a wrong frame with others after it.
     Damaged,
 }
 
@@ -149,7 +149,7 @@ pub(super) fn model_in(bytes: &[u8]) -> Option<Shape> {
     })
 }
 
-/// Compares a checked head with what is expected of it, and returns its format.
+/// Compares a checked head with the expected one, and returns its format.
 pub(super) fn check_head(bytes: &[u8], magic: &[u8; 8], shape: Shape, path: &Path) -> Result<u32, VectorError> {
     if bytes[..8] != magic[..] {
         return Err(VectorError::damaged(path, "it does not start as a vector file"));
@@ -223,7 +223,7 @@ pub(super) fn decode_frames(bytes: &[u8], shape: Shape) -> (Vec<Rows>, usize, En
                 frames.push(rows);
                 used += FRAME_HEAD + body.len();
             }
-            // A file system may have made the file longer and lost what was written there.
+            // A file system may have extended the file and lost the data.
             _ if FRAME_HEAD + body.len() == rest.len() || rest.iter().all(|&byte| byte == 0) => {
                 return (frames, used, Ending::Torn);
             }

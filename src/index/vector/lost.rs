@@ -1,6 +1,6 @@
 //! Files whose names went while their writer had them open, written again.
 //!
-//! In: a directory from which files were removed. Out: the same rows, in files.
+//! In: a directory with missing files. Out: the same rows, in files.
 //!
 //! **Invariant:** what the writer searches is what its files hold, so a file that is not there any more is written from its
 //! segment, which holds it open, under its own name: for a reader it is a file that came. A tail that is not the file that was opened any more,
@@ -14,14 +14,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 impl VectorWriter {
-    /// Writes those of its files again that are not there any more; returns how many.
+    /// Writes its missing files again; returns how many.
     ///
-    /// Costs a look at the names in the directory where none is missing.
+    /// If none is missing, the cost is listing the directory.
     ///
     /// # Errors
-    /// When the file system refuses; the rows are searched here as before, and the next call tries again.
+    /// If the file system fails; searches here still find the rows, and the next call tries again.
     pub fn write_lost(&mut self) -> Result<u64, VectorError> {
-        // What the files hold is not known then, and appending is refused.
+        // The content of the files is unknown then, and appending is refused.
         if self.interrupted {
             return Ok(0);
         }
@@ -45,14 +45,14 @@ impl VectorWriter {
             if self.tail.as_ref().is_some_and(|tail| tail.rows > 0) {
                 self.seal_tail()?;
             } else {
-                // The next append makes it.
+                // The next append creates it.
                 self.tail = None;
             }
         }
         Ok(lost.len() as u64 + u64::from(is_tail_lost))
     }
 
-    /// Returns whether the tail's name does not lead to the file that is appended to, as it was left.
+    /// Returns whether the tail's name does not lead to the unchanged file that is appended to.
     fn is_tail_lost(&self) -> bool {
         let Some(tail) = &self.tail else { return false };
         let here = tail.file.metadata();

@@ -1,11 +1,10 @@
 //! Vectors under their ordinals, on disk and in memory, and the nearest of them for any version.
 //!
-//! In: (ordinal, vector) rows, appended once a physical commit. Out: for a version's bitmap and a question's vector, the
-//! exact nearest entries with their cosines.
+//! In: (ordinal, vector) rows, appended once per physical commit. Out: for a version's bitmap and a question's vector, the exact
+//! nearest entries with their cosines.
 //!
-//! **Invariant:** an ordinal has at most one vector, which is never changed, and a score depends on the two vectors
-//! only: the same bits whatever segments the rows happen to lie in. So a ranked list is a function of version and
-//! question, not of history.
+//! **Invariant:** an ordinal has at most one vector, which never changes, and a score depends on the two vectors only: the same
+//! bits in any segments. So a ranked list is a function of version and question, not of history.
 //!
 //! ```text
 //! VectorWriter ── append ──► tail file ── full ──► sealed file        one process, holds the store's lock
@@ -16,12 +15,12 @@
 //!      └─ search(bitmap, question, k, order of ties)
 //! ```
 //!
-//! Each append makes a tiny immutable segment; small ones are merged geometrically, so there are never more than some
-//! fifteen, and a [`VectorSet`] that is being searched is never touched. To retract an entry is to clear its bit in the
-//! version's bitmap; rows go only when no version that is kept needs them. An entry without a vector is in no segment.
+//! Each append makes a tiny immutable segment; small ones are merged geometrically, so there are never more than some fifteen,
+//! and a [`VectorSet`] in use by a search never changes. Retracting an entry clears its bit in the version's bitmap; rows are
+//! removed only when no kept version needs them. An entry without a vector is in no segment.
 //!
-//! Behind a segment stands FAISS (`SQfp16`, inner product) or, where the feature is off or the processor lacks AVX2, a
-//! scan in plain Rust; both are exact. Making vectors, allotting ordinals and the commit point are left to others.
+//! A segment uses FAISS (`SQfp16`, inner product) or, without the feature or without AVX2, a scan in plain Rust; both are exact.
+//! Other modules make vectors, assign ordinals and own the commit point.
 
 mod check;
 mod clustered;
@@ -66,21 +65,21 @@ use snapshots::Ordinal;
 use std::io;
 use std::path::PathBuf;
 
-/// What went wrong with the vectors.
+/// Errors of the vector index.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VectorError {
-    /// The file system refused.
+    /// The file system failed.
     #[error("cannot {action} `{}`", path.display())]
     Io {
-        /// What was attempted, as a verb.
+        /// The attempted operation, as a verb.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
         /// The reason.
         source: io::Error,
     },
-    /// A file does not hold what was written to it.
+    /// The content of a file is not what was written.
     #[error(
         "`{}` is damaged: {reason}; start `tidemill track` on this store: it sets the file aside and makes its vectors \
          again from the texts", path.display()
@@ -88,10 +87,10 @@ pub enum VectorError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The finding.
         reason: String,
     },
-    /// A file of a release that this one does not know.
+    /// A file in a format that this build does not know.
     #[error(
         "`{}` is vector format {found}, this build reads formats 1 to {}; use the release that wrote it, or build the \
          store again", path.display(), format::STORED
@@ -114,10 +113,10 @@ pub enum VectorError {
         found_model: ModelId,
         /// Its number of components.
         found_dimensions: u32,
-        /// What the caller works with.
+        /// The caller's properties.
         expected: Shape,
     },
-    /// A vector or question that is not of the set's model.
+    /// A vector or question of another model than the set's.
     #[error("a vector has {found} components where {expected} are expected; embed it with the store's model")]
     OtherDimensions {
         /// Its number of components.
@@ -125,13 +124,13 @@ pub enum VectorError {
         /// The set's.
         expected: usize,
     },
-    /// A question that has no direction.
+    /// A question without a direction.
     #[error("the question's vector {reason}, so it is near to nothing; search by words instead")]
     Query {
-        /// What is wrong with it.
+        /// The problem.
         reason: &'static str,
     },
-    /// An ordinal that has another vector already.
+    /// An ordinal that already has another vector.
     #[error(
         "ordinal {ordinal} has another vector already; ordinals are never reused, so check the store with `tidemill snapshots verify`"
     )]
@@ -139,24 +138,24 @@ pub enum VectorError {
         /// The ordinal.
         ordinal: Ordinal,
     },
-    /// An earlier write failed, and what the file holds is not known.
+    /// An earlier write failed, and the content of the file is unknown.
     #[error("an earlier write to `{}` failed; open the store again, which mends it", path.display())]
     Interrupted {
         /// The directory of the vectors.
         path: PathBuf,
     },
-    /// Files could not be written anew.
+    /// Files could not be rewritten.
     #[error("vectors cannot be rearranged: {reason}; they are searched as they lie")]
     Upkeep {
-        /// What happened.
+        /// The failure.
         reason: &'static str,
     },
-    /// FAISS refused.
+    /// FAISS failed.
     #[error("FAISS cannot {action}: {message}")]
     Faiss {
-        /// What was attempted, as a verb.
+        /// The attempted operation, as a verb.
         action: &'static str,
-        /// Its own words.
+        /// Its own message.
         message: String,
     },
 }

@@ -1,15 +1,15 @@
-//! Which rows of clustered segments a search looks at.
+//! Selects the rows of clustered segments that a search scores.
 //!
-//! In: segments, the version's bitmap, a question. Out: of each list that is worth it the positions that are, and whether
-//! those are all that live.
+//! In: segments, the version's bitmap, a question. Out: the positions of each visited list to score, and whether those are all
+//! live ones.
 //!
 //! ```text
-//! few living in all of them ── every living row of every list
-//! many living ── lists by nearness, until a share of the living is in them ── of their rows those with the best estimates
+//!  few live rows in all of them ── every live row of every list
+//!  many live rows ── the nearest lists until they hold a share of the live rows ── of their rows those with the best estimates
 //! ```
 //!
-//! **Invariant:** only living rows are looked at, and which ones follows from rows, lists, bitmap and question, not from the
-//! number of threads.
+//! **Invariant:** only live rows are scored, and the selection follows from rows, lists, bitmap and question, not from the number
+//! of threads.
 
 use super::VectorError;
 use super::clustered::ClusteredSegment;
@@ -22,21 +22,21 @@ use roaring::RoaringBitmap;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Up to so many living rows of clustered segments, all of their lists are visited: exact is affordable.
+/// Up to so many live rows of clustered segments, all of their lists are visited: an exact search is affordable.
 const EXHAUSTIVE_ROWS: u64 = 131_072;
-/// The codes of one in so many of the living rows are read where lists are chosen (`docs/benchmarks.md`, a million entries).
+/// The codes of one in so many live rows are read when lists are selected (`docs/decisions/0017-short-codes.md`).
 const SHARE: u64 = 4;
-/// So many rows are looked at for each of k (`docs/decisions/0017-short-codes.md`).
+/// Scored rows per k (`docs/decisions/0017-short-codes.md`).
 const ROWS_FOR_EACH: usize = 8;
-/// So many rows are looked at for any k.
+/// Least number of scored rows for any k.
 const FEWEST_ROWS: usize = 1024;
-/// So many lists are visited by nearness, so that it is soon known what is not worth keeping; the others as they lie in memory,
-/// which is what reading codes waits for.
+/// So many lists are visited by nearness, so that a good bar is known early. The rest is visited in memory order, because memory
+/// limits the reading of codes.
 const NEAREST_FIRST: usize = 64;
-/// Where at most one in so many rows of a segment is dead, all of them count when lists are chosen.
+/// If at most one in so many rows of a segment is dead, all of them count when lists are selected.
 const NEARLY_ALL: u64 = 16;
 
-/// A segment in which something lives.
+/// A segment with live rows.
 struct Met<'a> {
     segment: &'a ClusteredSegment,
     living: Window,
@@ -45,7 +45,7 @@ struct Met<'a> {
 }
 
 impl Met<'_> {
-    /// Returns how many rows of a list live, or nearly so.
+    /// Returns how many rows of a list are alive, approximately.
     fn living_in(&self, list: u32) -> u64 {
         let list = self.segment.list(list);
         if self.is_alive {
@@ -59,14 +59,14 @@ impl Met<'_> {
 /// A list that is visited.
 struct Visit<'a, 'm> {
     met: &'m Met<'a>,
-    /// The place of `met` among others.
+    /// The index of its `met`.
     at: usize,
     list: u32,
-    /// The inner product of the list's centre with the question.
+    /// The inner product of the list's centroid with the question.
     nearness: f32,
 }
 
-/// Returns what is to be looked at, and whether that is every living row.
+/// Returns the rows to score, and whether those are all live rows.
 pub(super) fn parts_of<'a>(
     clustered: &'a [Arc<ClusteredSegment>],
     entries: &RoaringBitmap,
@@ -107,7 +107,7 @@ pub(super) fn parts_of<'a>(
     Ok((parts.collect(), false))
 }
 
-/// Returns the lists nearest to the question that hold `wanted` living rows together.
+/// Returns the nearest lists that together hold `wanted` live rows.
 fn nearest<'a, 'm>(met: &'m [Met<'a>], question: &Question, wanted: u64) -> Result<Vec<Visit<'a, 'm>>, VectorError> {
     let nearest = |(at, met): (usize, &Met<'_>)| -> Result<Vec<(f32, usize, u32)>, VectorError> {
         let lists = met.segment.nearest_lists(question)?;
@@ -147,10 +147,10 @@ impl Candidate {
     }
 }
 
-/// Keeps the best `limit`, one at least, of what it is offered.
+/// Keeps the best `limit`, at least one, of the offered rows.
 struct Shortlist {
     limit: usize,
-    /// What has a worse estimate is not among them.
+    /// Rows with a worse estimate are not among them.
     bar: f32,
     kept: Vec<Candidate>,
 }
@@ -181,7 +181,7 @@ impl Shortlist {
     }
 }
 
-/// Returns the living rows of the visited lists with the best estimates, at most `limit` of them.
+/// Returns the live rows of the visited lists with the best estimates, at most `limit` of them.
 fn candidates(
     visits: &[Visit<'_, '_>],
     question: &Question,
@@ -189,7 +189,7 @@ fn candidates(
 ) -> Result<Vec<Candidate>, VectorError> {
     let coded = CodedQuestion::new(question);
     let threads = rayon::current_num_threads();
-    // Dealt out in turn, so that each thread meets near lists first.
+    // Dealt in turn, so that each thread gets near lists first.
     let shortlist = |thread: usize| {
         let mut best = Shortlist::new(limit);
         for (number, visit) in visits.iter().enumerate().skip(thread).step_by(threads) {

@@ -1,9 +1,9 @@
-//! Follows the files of a writer, from this process or another; never writes.
+//! Follows the files of a writer, in this process or another; never writes.
 //!
 //! In: a directory. Out: a [`VectorSet`] with every row of a sealed file, and of a frame that is whole.
 //!
-//! **Invariant:** what `refresh` returns holds all rows that were durable when it was called, and none twice. A frame at
-//! the very end that is not whole is not there yet; the next `refresh` looks again.
+//! **Invariant:** the result of `refresh` holds all rows that were durable when it was called, and none twice. An incomplete
+//! frame at the end does not count yet; the next `refresh` reads it again.
 
 use super::files::{self, Listing};
 use super::format::{self, Ending, Shape};
@@ -18,8 +18,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// How often a file that went between listing and opening, a tail that was sealed or files that were put together, is looked
-/// for again.
+/// How often a file that was removed between listing and opening (a sealed tail, or merged files) is looked up again.
 const ATTEMPTS: usize = 64;
 
 /// A reader of a directory of vectors.
@@ -27,7 +26,7 @@ pub struct VectorReader {
     directory: PathBuf,
     shape: Shape,
     segments: Segments,
-    /// Numbers of the sealed files that were looked at and are still there.
+    /// Numbers of the sealed files that were read and still exist.
     sealed: BTreeSet<u32>,
     /// The ordinals of the sealed files.
     held: RoaringBitmap,
@@ -37,16 +36,16 @@ pub struct VectorReader {
     set: VectorSet,
 }
 
-/// Says whether a file was not there any more when it was to be read.
+/// Tells whether a file was missing when it was to be read.
 pub(super) fn is_gone(error: &VectorError) -> bool {
     matches!(error, VectorError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
-/// The tail file as far as it was read.
+/// The tail file up to the last read.
 struct Tail {
     number: u32,
     file: File,
-    /// Where the last whole frame ends; 0 before the header was checked.
+    /// The end of the last whole frame; 0 before the header was checked.
     bytes: u64,
     /// The ordinals it holds.
     held: RoaringBitmap,
@@ -80,10 +79,10 @@ impl VectorReader {
         Ok(reader)
     }
 
-    /// Reads what was appended since, and returns whether there was anything.
+    /// Reads what was appended since the last call; returns whether there was anything.
     ///
     /// # Errors
-    /// When the file system refuses, or a file is damaged or of another format or model; the set is then as before.
+    /// If the file system fails, or a file is damaged or of another format or model; the set does not change then.
     pub fn refresh(&mut self) -> Result<bool, VectorError> {
         'look: for _ in 0..ATTEMPTS {
             let listing = Listing::read_settled(&self.directory)?;
@@ -127,7 +126,7 @@ impl VectorReader {
         Ok(())
     }
 
-    /// Forgets the files that are not there any more: what counts of their rows is in others, which were read.
+    /// Removes deleted files: their live rows are in other files, which were read.
     fn forget(&mut self, listed: &BTreeSet<u32>) {
         self.sealed.retain(|number| listed.contains(number));
         let before = self.segments.sealed.len();
@@ -135,7 +134,7 @@ impl VectorReader {
         self.changed |= self.segments.sealed.len() != before;
     }
 
-    /// Makes `number` the tail that is read; returns whether it was still there.
+    /// Follows `number` as the tail; returns whether it still existed.
     fn follow(&mut self, number: Option<u32>) -> Result<bool, VectorError> {
         if self.tail.as_ref().map(|tail| tail.number) == number {
             return Ok(true);
@@ -155,14 +154,14 @@ impl VectorReader {
         }
     }
 
-    /// Takes in the whole frames behind those known.
+    /// Adds the whole frames after the known ones.
     fn read_tail(&mut self) -> Result<(), VectorError> {
         let Some(tail) = &mut self.tail else { return Ok(()) };
         let path = files::tail_path(&self.directory, tail.number);
         let most = self.shape.tail_bytes(SEAL_ROWS) as u64;
         let mut bytes = Vec::new();
         let read = tail.file.seek(SeekFrom::Start(tail.bytes)).and_then(|_| {
-            // A writer that could not seal goes on only after it did, so no tail is longer.
+            // A writer that could not seal continues only after it did, so no tail is longer.
             Read::by_ref(&mut tail.file).take(most + 1).read_to_end(&mut bytes)
         });
         read.map_err(VectorError::io("read", &path))?;
@@ -191,7 +190,7 @@ impl VectorReader {
         Ok(())
     }
 
-    /// Returns the vectors as of the last `refresh`, as a value that later ones leave alone.
+    /// Returns the vectors as of the last `refresh`, as a value that later calls do not change.
     #[must_use]
     pub fn set(&self) -> VectorSet {
         self.set.clone()

@@ -9,10 +9,10 @@ use half::f16;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
 
-/// The bits that are all set in an `f16` that is infinite or not a number (IEEE 754, binary16).
+/// The bits that are all set in an infinite or NaN `f16` (IEEE 754, binary16).
 const EXPONENT: u16 = 0x7c00;
 
-/// So many components are checked at a time.
+/// Components per check.
 const CHECKED: usize = 1024;
 
 /// Sorted rows.
@@ -24,17 +24,17 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Starts with no row.
+    /// Starts without rows.
     pub(super) const fn new(dimensions: usize) -> Self {
         Self { dimensions, ordinals: Vec::new(), components: Vec::new() }
     }
 
-    /// Starts with no row and room for some.
+    /// Starts without rows, with capacity.
     pub(super) fn with_capacity(dimensions: usize, rows: usize) -> Self {
         Self { dimensions, ordinals: Vec::with_capacity(rows), components: Vec::with_capacity(rows * dimensions) }
     }
 
-    /// Takes over what a file or a segment holds, or says why it cannot be rows.
+    /// Takes the rows of a file or a segment, or returns why they are invalid.
     pub(super) fn from_parts(
         dimensions: usize,
         ordinals: Vec<u32>,
@@ -79,7 +79,7 @@ impl Rows {
         Self { dimensions, ordinals: order.into_iter().map(|(ordinal, ..)| ordinal).collect(), components }
     }
 
-    /// Leaves out the rows that `held` has, and adds the others to it.
+    /// Removes the rows that `held` has, and adds the rest to it.
     pub(super) fn admit(self, held: &mut RoaringBitmap) -> Self {
         let own = self.bitmap();
         let rows = if held.is_disjoint(&own) { self } else { self.split(held).1 };
@@ -87,7 +87,7 @@ impl Rows {
         rows
     }
 
-    /// Returns the rows whose ordinals are in `ordinals`, and the others.
+    /// Returns the rows whose ordinals are in `ordinals`, and the rest.
     pub(super) fn split(&self, ordinals: &RoaringBitmap) -> (Self, Self) {
         let mut parts = (Self::new(self.dimensions), Self::new(self.dimensions));
         for (position, &ordinal) in self.ordinals.iter().enumerate() {
@@ -97,7 +97,7 @@ impl Rows {
         parts
     }
 
-    /// Leaves out the rows of these ordinals.
+    /// Removes the rows of these ordinals.
     pub(super) fn without(self, ordinals: &RoaringBitmap) -> Self {
         self.admit(&mut ordinals.clone())
     }

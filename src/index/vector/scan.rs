@@ -1,10 +1,9 @@
-//! What a segment's search engine promises, and which engine this machine uses.
+//! The contract of a segment's search engine, and the choice of engine for this machine.
 //!
-//! In: a block of vectors, once; then questions and the positions that are alive. Out: the best positions with their
-//! inner products.
+//! In: a block of vectors, once; then questions and the live positions. Out: the best positions with their inner products.
 //!
-//! **Invariant:** exact over the living positions, and a score depends on the two vectors only, so neither the block's
-//! other rows nor the living ones around it change a bit of it.
+//! **Invariant:** exact over the live positions. A score depends on the two vectors only, so neither the block's other rows nor
+//! other live ones change a bit of it.
 
 use super::clustered::ClusterRows;
 #[cfg(feature = "faiss")]
@@ -15,20 +14,20 @@ use crate::index::background::Unwanted;
 use half::f16;
 use std::sync::OnceLock;
 
-/// An immutable block of vectors that can be searched; a vector is known by its position.
+/// An immutable block of vectors that can be searched; a vector is identified by its position.
 pub(super) trait Scan: Send + Sync {
-    /// Returns the `count` best living positions with their scores, best first; fewer only if fewer are alive.
+    /// Returns the `count` best live positions with their scores, best first; fewer only if fewer are alive.
     ///
-    /// Which of several equal scores at the border are among them is left open.
+    /// Of several equal scores at the border, any may be returned.
     fn best(&self, question: &[f32], alive: &Alive, count: usize) -> Result<Vec<(u32, f32)>, VectorError>;
 
     /// Returns the components of `count` vectors from `start` on, bit for bit.
     fn components(&self, start: usize, count: usize) -> Result<Vec<f16>, VectorError>;
 }
 
-/// Which positions of a segment are alive in a version.
+/// The live positions of a segment in a version.
 pub(super) struct Alive {
-    /// One bit a position, the lowest first; `None`: every position.
+    /// One bit per position, the lowest first; `None`: every position.
     bits: Option<Box<[u8]>>,
     count: usize,
 }
@@ -93,7 +92,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Returns the fastest engine that runs here; says so once if the processor is too old for FAISS.
+    /// Returns the fastest engine on this machine; logs once if the processor is too old for FAISS.
     #[must_use]
     pub fn of_this_machine() -> Self {
         static CHOICE: OnceLock<Backend> = OnceLock::new();
@@ -112,12 +111,12 @@ impl Backend {
         })
     }
 
-    /// Returns whether rows can be dealt out to lists.
+    /// Returns whether it can make IVF lists.
     pub(super) const fn makes_lists(self) -> bool {
         !matches!(self, Self::Flat)
     }
 
-    /// Deals rows out to at most so many lists of rows that are near to each other, where the engine can find such.
+    /// Distributes rows to at most so many IVF lists, if the engine can.
     pub(super) fn deal_out(
         self,
         rows: &Rows,

@@ -1,9 +1,9 @@
-//! The segments behind a writer or a reader, each with the file that it stands in.
+//! The segments of a writer or a reader, each with its file.
 //!
 //! In: the rows of files, and rows of the tail. Out: segments, and a [`VectorSet`] of them.
 //!
-//! **Invariant:** a row is in one segment. Where it is in two files, that of the higher number counts: files are only ever
-//! written anew under higher numbers or their own.
+//! **Invariant:** a row is in one segment. If it is in two files, the higher number counts: files are only rewritten under higher
+//! numbers or their own.
 
 use super::clustered::ClusteredSegment;
 use super::earlier;
@@ -24,7 +24,7 @@ pub(super) struct Sealed {
     /// The file's number.
     pub(super) number: u32,
     pub(super) block: Block,
-    /// Those of the block's rows.
+    /// The ordinals of the block's rows.
     pub(super) ordinals: Arc<RoaringBitmap>,
 }
 
@@ -80,7 +80,7 @@ impl Block {
         matches!(self, Self::Clustered(_))
     }
 
-    /// Returns the rows that it was built from.
+    /// Returns the rows of the segment.
     pub(super) fn rows(&self) -> Result<SealedRows, VectorError> {
         Ok(match self {
             Self::Flat(segment) => SealedRows::Flat(segment.rows()?),
@@ -123,7 +123,7 @@ pub(super) fn read(path: &Path, shape: Shape) -> Result<SealedRows, VectorError>
     }
 }
 
-/// Sealed segments, and what the tail holds in small ones.
+/// Sealed segments, and the tail's rows in small ones.
 pub(super) struct Segments {
     pub(super) dimensions: usize,
     pub(super) backend: Backend,
@@ -137,8 +137,8 @@ impl Segments {
         Self { dimensions, backend, sealed: Vec::new(), small: Vec::new() }
     }
 
-    /// Adds a small segment, and merges small ones until each is at least twice as long as the next: a row is copied
-    /// once for each doubling at most.
+    /// Adds a small segment, and merges small ones until each is at least twice as long as the next: a row is copied at most once
+    /// per doubling.
     pub(super) fn push_small(&mut self, segment: VectorSegment) -> Result<(), VectorError> {
         let mut lengths: Vec<usize> = self.small.iter().map(|small| small.len()).collect();
         let mut merged = segment.len();

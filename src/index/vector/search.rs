@@ -1,10 +1,10 @@
 //! The nearest entries of one version.
 //!
-//! In: segments, the version's bitmap (and-ed with a filter, where there is one), a question's vector, k, and the order
-//! of ties. Out: at most k (ordinal, cosine) pairs, best first, and whether every living row was looked at.
+//! In: segments, the version's bitmap (intersected with a filter, if any), a question's vector, k, and the order of ties. Out: at
+//! most k (ordinal, cosine) pairs, best first, and whether every live row was scored.
 //!
-//! **Invariant:** the result is the first k of all living entries that were looked at, under (score descending, order of
-//! ties), whatever segments they lie in and however many threads looked. Exact unless it says otherwise.
+//! **Invariant:** the result is the first k of all scored live entries, under (score descending, order of ties), for any segments
+//! and any number of threads. It is exact unless it says otherwise.
 //!
 //! ```text
 //! flat segments ──────────────────────────────────── all ─┐
@@ -12,9 +12,9 @@
 //!            many living ── the rows that codes let pass ─────┘
 //! ```
 //!
-//! Many entries share one vector (4 % of a large repository, 47 in the largest group), and an engine leaves open which
-//! of several equal scores at its border it returns. So a segment is asked again for twice as many while the last score
-//! it returned could still belong to the first k.
+//! Many entries share one vector (4 % of a large repository, 47 in the largest group), and an engine may return any of several
+//! equal scores at its border. So a segment is asked again for twice as many while its last score could still belong to the first
+//! k.
 
 use super::VectorError;
 use super::near::parts_of;
@@ -26,31 +26,31 @@ use rayon::prelude::*;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
 
-/// How many more than k a segment is asked for at first, so that short runs of equal scores need no second scan.
+/// How many more than k are requested of a segment at first, so that short runs of equal scores need no second scan.
 const MARGIN: usize = 6;
-/// What a segment is asked for once k are known: most add few to them.
+/// How many are requested once k are known: most segments add few.
 const FEW: usize = 16;
-/// Below so many rows a second thread takes longer to wake than it saves.
+/// For fewer rows a second thread takes longer to wake than it saves.
 const PARALLEL_ROWS: usize = 16_384;
 /// So many rows of segments without an engine are looked at together: their memory is all that such a search needs.
 const GATHERED_ROWS: usize = 4096;
 
-/// How far a search goes.
+/// The extent of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Reach {
-    /// Of large segments the promising rows of near lists only, where many entries are alive in them.
+    /// In large segments with many live entries, only the promising rows of near lists.
     #[default]
     Near,
     /// Every living row.
     All,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Nearest {
     /// The best, best first, with their cosines.
     pub ranked: Vec<(Ordinal, f32)>,
-    /// Whether every living row was looked at, so that none is missing.
+    /// Whether every live row was scored, so that none is missing.
     pub exact: bool,
 }
 
@@ -78,7 +78,7 @@ impl Question {
     }
 }
 
-/// Rows to be looked at: a segment, or a list of one, and which of its positions are alive.
+/// Rows to score: a segment, or a list of one, with its live positions.
 pub(super) struct Part<'a> {
     pub(super) segment: &'a VectorSegment,
     pub(super) alive: Alive,
@@ -101,7 +101,7 @@ pub(super) fn search(
     parts.retain(|part| part.alive.count() > 0);
     let rows: usize = parts.iter().map(|part| part.segment.len()).sum();
     let threads = if rows < PARALLEL_ROWS { 1 } else { rayon::current_num_threads() };
-    // Dealt out in turn, so that each thread meets near lists first.
+    // Dealt in turn, so that each thread gets near lists first.
     let look = |thread: usize| {
         let (mut best, mut gathered) = (TopK::new(k, order), Gathered::default());
         for part in parts.iter().skip(thread).step_by(threads) {
@@ -152,7 +152,7 @@ fn look_at(
     best: &mut TopK<'_>,
     find: impl Fn(usize) -> Result<Vec<(Ordinal, f32)>, VectorError>,
 ) -> Result<(), VectorError> {
-    // A score below all others is admitted only while k are not known yet.
+    // A score below all others is admitted only while fewer than k are known.
     let at_first = if best.admits(f32::NEG_INFINITY) { k.saturating_add(MARGIN) } else { FEW };
     let mut count = at_first.min(living);
     while count > 0 {

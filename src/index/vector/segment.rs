@@ -12,8 +12,8 @@
 //!
 //! So one question costs no memory behind it, and a process that asks on pays for the engine of what it searches, once.
 //!
-//! The list is explicit, because garbage collection, temperature and late vectors leave holes; where there are none, two
-//! numbers stand for it.
+//! The list of ordinals is explicit, because garbage collection, temperature and late vectors leave gaps; without gaps two
+//! numbers replace it.
 
 use super::format::pull_components;
 use super::rows::Rows;
@@ -228,7 +228,7 @@ impl VectorSegment {
     /// Returns the vector of `ordinal`, bit for bit, if it is in this segment.
     ///
     /// # Errors
-    /// When the engine refuses.
+    /// If the engine fails.
     pub(super) fn vector_of(&self, ordinal: Ordinal) -> Result<Option<Vec<f16>>, VectorError> {
         let position = self.ordinals.position_from(0, u64::from(ordinal.get()));
         if position == self.len() || self.ordinals.get(position) != ordinal.get() {
@@ -237,7 +237,7 @@ impl VectorSegment {
         self.components(position, 1).map(Some)
     }
 
-    /// Returns which positions `entries` has.
+    /// Returns the positions whose ordinals `entries` has.
     pub(super) fn alive(&self, entries: &RoaringBitmap) -> Alive {
         let (len, last) = (self.len(), self.len().saturating_sub(1));
         if len == 0 {
@@ -261,7 +261,7 @@ impl VectorSegment {
         Alive::from_runs(len, runs.filter(|(start, end)| start < end))
     }
 
-    /// Returns which positions a window over the segment's ordinals has.
+    /// Returns the positions that a window over the segment's ordinals has.
     pub(super) fn alive_in(&self, living: &Window) -> Alive {
         match &self.ordinals {
             Ordinals::Range { first, len } => {
@@ -297,7 +297,7 @@ impl VectorSegment {
         }
     }
 
-    /// Returns the rows that the segment was built from.
+    /// Returns the rows of the segment.
     pub(super) fn rows(&self) -> Result<Rows, VectorError> {
         let ordinals = (0..self.len()).map(|position| self.ordinals.get(position)).collect();
         let components = self.components(0, self.len())?;

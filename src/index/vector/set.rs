@@ -2,7 +2,8 @@
 //!
 //! In: segments. Out: searches, single vectors, and which of the expected ones are missing.
 //!
-//! **Invariant:** a set never changes, so a search needs no lock and sees one state; cloning it is one count more.
+//! **Invariant:** a set never changes (snapshot isolation), so a search needs no lock and sees one state; cloning it increments a
+//! count.
 
 use super::VectorError;
 use super::clustered::ClusteredSegment;
@@ -24,9 +25,9 @@ pub struct VectorSet {
 /// The segments of a set, by kind.
 #[derive(Default)]
 pub(super) struct Blocks {
-    /// Those whose rows are all looked at, sealed ones first.
+    /// Those whose rows are all scored, sealed ones first.
     pub(super) flat: Vec<Arc<VectorSegment>>,
-    /// Those with lists.
+    /// Those with IVF lists.
     pub(super) clustered: Vec<Arc<ClusteredSegment>>,
     /// The ordinals of all of them, once they were asked for.
     pub(super) held: OnceLock<RoaringBitmap>,
@@ -39,12 +40,12 @@ impl VectorSet {
 
     /// Returns the best `k` of `entries` with their cosines, best first; equal cosines come in the order of `order`.
     ///
-    /// Exact with [`Reach::All`], and with [`Reach::Near`] as long as no large segment holds many of `entries`; the answer
-    /// says which it was. `entries` is a version's bitmap, and-ed with a filter where there is one; entries without a
-    /// vector are passed over. `question` need not have length 1.
+    /// Exact with [`Reach::All`], and with [`Reach::Near`] as long as no large segment holds many of `entries`; the answer says
+    /// which it was. `entries` is a version's bitmap, intersected with a filter if there is one; entries without a vector are
+    /// skipped. `question` need not have length 1.
     ///
     /// # Errors
-    /// When the question is zero, not finite or of another dimension, or the engine refuses.
+    /// If the question is zero, not finite or of another dimension, or the engine fails.
     pub fn search(
         &self,
         entries: &RoaringBitmap,
@@ -59,7 +60,7 @@ impl VectorSet {
     /// Returns the vector of `ordinal`, bit for bit, if there is one.
     ///
     /// # Errors
-    /// When the engine refuses.
+    /// If the engine fails.
     pub fn vector_of(&self, ordinal: Ordinal) -> Result<Option<Vec<f16>>, VectorError> {
         for segment in &self.blocks.flat {
             if let Some(vector) = segment.vector_of(ordinal)? {
@@ -83,7 +84,7 @@ impl VectorSet {
         })
     }
 
-    /// Returns those of `expected` that have no vector: what must be made again after damage.
+    /// Returns those of `expected` without a vector: these must be made again after damage.
     #[must_use]
     pub fn missing(&self, expected: &RoaringBitmap) -> Vec<Ordinal> {
         (expected - self.has()).iter().map(Ordinal::new).collect()
@@ -95,7 +96,7 @@ impl VectorSet {
         self.blocks.flat.iter().map(|segment| segment.len()).sum::<usize>() + self.clustered()
     }
 
-    /// Returns how many of the vectors lie in segments whose lists a search may pass over.
+    /// Returns how many vectors are in segments whose lists a search may skip.
     #[must_use]
     pub fn clustered(&self) -> usize {
         self.blocks.clustered.iter().map(|segment| segment.len()).sum()

@@ -104,7 +104,7 @@ enum Step {
         rows: u32,
         gap: u32,
     },
-    /// Appends vectors for ordinals that were passed over, and once more for some that have theirs.
+    /// Appends vectors for skipped ordinals, and once more for some that have theirs.
     Late,
     Reopen,
     /// Kills the writer while this many bytes of a frame are written.

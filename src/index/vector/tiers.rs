@@ -1,18 +1,18 @@
-//! Which sealed files are to be written anew, so that a search costs what is alive.
+//! Plans which sealed files are rewritten, so that a search costs only the live rows.
 //!
-//! In: of each file, how many rows it holds, how many of them are hot, and whether it has lists. Out: the files whose rows are
+//! In: for each file, how many rows it holds, how many of them are hot, and whether it has lists. Out: the files whose rows are
 //! to be sorted into hot and cold ones.
 //!
 //! ```text
-//!  hot: alive in a head             all rows of a file are hot ──► left alone, but small ones together get lists
-//!                                   none is ──────────────────────► cold: searches of heads skip it; small ones go together
-//!                                   both, and many such ──────────► its hot rows go to one file, the others to another
+//!  hot: alive in a head             all rows of a file are hot ──► kept, but small files together get lists
+//!                                   none is hot ──────────────────► cold: searches of heads skip it; small ones are merged
+//!                                   both, and many such ──────────► its hot rows go to one file, the rest to another
 //! ```
 //!
-//! **Invariant:** what a plan brings about gives no plan again while no entry comes, goes or returns; and a row is written anew
-//! a bounded number of times for each change of what is hot around it: a file is sorted once a third of it is cold.
+//! **Invariant:** the result of a plan causes no new plan while no entry is inserted or retracted. A row is rewritten a bounded
+//! number of times for each change of the hot rows around it: a file is sorted once a third of it is cold.
 
-/// What a plan needs to know of a file.
+/// The data of a file for planning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tier {
     pub(super) rows: usize,
@@ -20,14 +20,14 @@ pub(super) struct Tier {
     pub(super) clustered: bool,
 }
 
-/// The sizes that plans go by, in rows.
+/// The sizes for planning, in rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sizes {
     /// A full tail.
     pub(super) seal: usize,
-    /// So many rows are scanned as they lie; no plan takes many more, since they are all in memory.
+    /// So many rows are scanned without lists; no plan takes many more, because they are all in memory.
     pub(super) block: usize,
-    /// A list: the shorter, the fewer rows have to be looked at for the same recall, and the longer training takes.
+    /// Rows per list: shorter lists need fewer scored rows for the same recall, and longer training.
     pub(super) list: usize,
 }
 
@@ -37,7 +37,7 @@ impl Sizes {
         Self { seal, block: 16 * seal, list: seal.div_ceil(128) }
     }
 
-    /// Returns how many lists so many rows are dealt out to, if they are worth it.
+    /// Returns the number of lists for so many rows, if lists are worth it.
     pub(super) fn lists(self, rows: usize) -> Option<usize> {
         (rows >= self.few()).then_some(rows / self.list)
     }
@@ -47,19 +47,19 @@ impl Sizes {
         4 * self.seal
     }
 
-    /// Returns how many cold rows of files that hold hot ones as well are worth writing files anew.
+    /// Returns how many cold rows in files with hot ones justify rewriting files.
     pub(super) fn superfluous(self, hot: usize) -> usize {
         (hot / 4).max(self.seal.div_ceil(4))
     }
 
-    /// Returns how many hot rows may lie without lists where there are `hot` in all: a scan of them is a small part of a search.
+    /// Returns how many hot rows may be without lists if there are `hot` in all: scanning them is a small part of a search.
     fn without_lists(self, hot: usize) -> usize {
         if hot <= 2 * self.block { self.block } else { (hot / 32).clamp(self.few(), self.block) }
     }
 }
 
 impl Tier {
-    /// A smaller part of a large file is left where it is: each return of an old state would move all of it.
+    /// A smaller hot part of a large file stays there: otherwise each return of an old state would move it.
     const LUKEWARM: usize = 64;
 
     const fn cold(self) -> usize {
@@ -76,7 +76,7 @@ impl Tier {
     }
 }
 
-/// Returns the places of the files that are to be written anew together, in the order of `files`; none where all is well.
+/// Returns the positions of the files to rewrite together, in the order of `files`; none if nothing is to be done.
 pub(super) fn plan(files: &[Tier], sizes: Sizes) -> Vec<usize> {
     let hot: usize = files.iter().map(|file| file.hot).sum();
     let of = |wanted: &dyn Fn(&Tier) -> bool| -> Vec<usize> {
@@ -118,7 +118,7 @@ mod tests {
 
     const SIZES: Sizes = Sizes::of_seal(16);
 
-    /// Writes what is planned anew, as the writer does, until nothing is planned; returns how many rows that wrote.
+    /// Rewrites files as planned, as the writer does, until nothing is planned; returns how many rows that wrote.
     fn settle(files: &mut Vec<Tier>) -> usize {
         let mut written = 0;
         for round in 0.. {
@@ -162,7 +162,7 @@ mod tests {
                 written += settle(&mut files);
                 let hot: usize = files.iter().map(|file| file.hot).sum();
                 let cold_met: usize = files.iter().filter(|file| file.hot > 0).map(|file| file.cold()).sum();
-                // Of files left alone a third may be cold; then a quarter of what lives, or a small part of a tail.
+                // Files that are kept may be cold to a third; then a quarter of the live rows, or a small part of a tail.
                 let lukewarm: usize = files.iter().filter(|file| file.hot * Tier::LUKEWARM < file.rows && file.rows > 2 * SIZES.seal).map(|file| file.rows).sum();
                 prop_assert!(cold_met <= hot / 2 + hot / 4 + 2 * SIZES.seal + lukewarm, "{cold_met} beside {hot}: {files:?}");
                 let flat: usize = files.iter().filter(|file| !file.clustered && file.is_hot()).map(|file| file.rows).sum();

@@ -1,17 +1,18 @@
-//! Sealed files written anew while vectors are appended and searched: hot rows apart from cold ones, large segments in lists.
+//! Maintenance of the vector index: rewrites sealed files during appends and searches, hot rows apart from cold ones, large
+//! segments in lists.
 //!
-//! In: which ordinals are hot. Out: the same rows in other files, and in segments that cost a search less.
+//! In: the hot ordinals. Out: the same rows in other files, and in segments that make a search cheaper.
 //!
 //! ```text
-//!  tend ── a plan, and rows in the tail? ──► thread: what the tail holds, as a sealed file under a temporary name
-//!  tend ── ended, and none came since? ────► renamed into place; where some came, it is done again
-//!  tend ── a plan? ──► numbers set aside ──► thread: rows, lists, engines, files under temporary names
-//!  tend ── ended? ───► renamed into place, searched from now on ──► thread: the old files and segments are let go
+//!  tend ── a plan, and rows in the tail? ──► thread: the tail's rows, as a sealed file under a temporary name
+//!  tend ── done, and no new rows? ─────────► renamed into place; after new rows it is done again
+//!  tend ── a plan? ──► numbers reserved ───► thread: rows, lists, engines, files under temporary names
+//!  tend ── done? ────► renamed into place, searched from now on ──► thread: the old files and segments are freed
 //! ```
 //!
-//! **Invariant:** the threads read immutable segments and write files that nobody looks at, so appending and searching go on;
-//! what `tend` does itself is a few renames. A crash leaves temporary files, or rows in two files, of which the higher number
-//! counts. Nothing is lost by a failure: the rows are searched where they lie.
+//! **Invariant:** the threads read immutable segments and write private files, so appends and searches continue; `tend` itself
+//! does a few renames. A crash leaves temporary files, or rows in two files, of which the higher number counts. A failure loses
+//! nothing: the rows stay searchable at their old place.
 
 use super::clustered::ClusterRows;
 use super::format::{SealedRows, Shape};
@@ -25,42 +26,41 @@ use roaring::RoaringBitmap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long nothing is tried after a failure.
+/// The pause after a failure.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
-/// What is said of work that is given up.
-pub(super) const NOT_WANTED: &str = "nobody wants that any more";
-/// How often rows may come to a tail while it is sealed beside them, before it is sealed in front of them: commits that follow
-/// each other closely must not put upkeep off for ever.
+/// The message for abandoned work.
+pub(super) const NOT_WANTED: &str = "the work is no longer wanted";
+/// How often rows may come to a tail while a thread seals it, before the writer seals it itself: frequent commits must not delay
+/// maintenance for ever.
 const MOST_IN_VAIN: u32 = 8;
 
-/// The upkeep of a writer.
+/// The maintenance state of a writer.
 #[derive(Default)]
 pub(super) struct Upkeep {
     running: Option<Running>,
-    /// After a failure: no plan is made before.
+    /// After a failure: no plan is made before this time.
     not_before: Option<Instant>,
     /// How often a tail was written that had grown meanwhile.
     in_vain: u32,
 }
 
-/// Work of a thread, of which at most one runs that is wanted. It writes under numbers that the next writer may give out, so it ends
-/// before.
+/// Work of a thread; at most one wanted job runs. It writes under numbers that the next writer may assign, so it must end before.
 struct Running {
     work: Work,
     thread: Background<Result<Vec<Sealed>, VectorError>>,
 }
 
-/// What a thread works on.
+/// The job of a thread.
 enum Work {
     /// The tail, which held so many rows, as the sealed file of its number.
     Tail { rows: usize },
-    /// Files that are written anew.
+    /// Files that are rewritten.
     Files(Vec<u32>),
-    /// Files and segments that nobody looks at any more.
+    /// Files and segments that are unused now.
     Gone,
 }
 
-/// What the thread works with.
+/// The input of a thread.
 struct Job {
     directory: PathBuf,
     shape: Shape,
@@ -73,11 +73,11 @@ struct Job {
 }
 
 impl VectorWriter {
-    /// Takes one small step of upkeep: begins to write files anew, or puts in place what was written. `hot` are the entries
-    /// alive in a head; `urgency` is that of the threads.
+    /// Takes one small maintenance step: starts to rewrite files, or puts written ones in place. `hot` are the entries alive in a
+    /// head; `urgency` is that of the threads.
     ///
     /// # Errors
-    /// When the file system or the engine refuses; the rows stay where they were, and nothing is tried for a minute.
+    /// If the file system or the engine fails; the rows stay where they were, and nothing is tried for a minute.
     pub fn tend(&mut self, hot: &RoaringBitmap, urgency: Urgency) -> Result<Tended, VectorError> {
         if self.interrupted {
             return Ok(Tended::Idle);
@@ -105,7 +105,7 @@ impl VectorWriter {
         let in_tail: RoaringBitmap =
             self.segments.small.iter().fold(RoaringBitmap::new(), |all, part| all | part.bitmap());
         if (&in_tail - hot).len() >= sizes.superfluous(self.held.intersection_len(hot) as usize) as u64 {
-            // Most of what it holds died young: it is sorted like the others.
+            // Most of its rows died young: it is sorted like other files.
             return self.begin_to_seal();
         }
         self.segments.sealed.sort_unstable_by_key(|sealed| sealed.number);
@@ -117,7 +117,7 @@ impl VectorWriter {
             return Ok(Tended::Idle);
         }
         if self.tail.as_ref().is_some_and(|tail| tail.rows > 0) {
-            // Numbers of files are set aside above that of the tail, which therefore must not count as a tail any more.
+            // Reserved file numbers are above that of the tail, which therefore must not count as a tail any more.
             return self.begin_to_seal();
         }
         let planned: Vec<Sealed> = planned.into_iter().map(|at| self.segments.sealed[at].clone()).collect();
@@ -134,7 +134,7 @@ impl VectorWriter {
         self.begin_work(Work::Files(old), urgency, move |unwanted| job.run(unwanted))
     }
 
-    /// Begins to write what the tail holds as a sealed file.
+    /// Starts to write the tail's rows as a sealed file.
     fn begin_to_seal(&mut self) -> Result<Tended, VectorError> {
         if self.upkeep.in_vain >= MOST_IN_VAIN {
             self.upkeep.in_vain = 0;
@@ -144,7 +144,7 @@ impl VectorWriter {
         let (parts, shape, backend) = (self.segments.small.clone(), self.shape, self.segments.backend);
         let (number, path) = (self.number, files::sealed_path(&self.directory, self.number));
         let work = Work::Tail { rows: parts.iter().map(|part| part.len()).sum() };
-        // Whoever appends to a full tail waits for it.
+        // An append to a full tail waits for it.
         self.begin_work(work, Urgency::Awaited, move |_| {
             let parts: Vec<Rows> = parts.iter().map(|part| part.rows()).collect::<Result<_, _>>()?;
             let rows = SealedRows::Flat(Rows::merge(shape.components(), &parts));
@@ -164,8 +164,8 @@ impl VectorWriter {
         Ok(Tended::Waits)
     }
 
-    /// Takes one small step of removing the rows of these ordinals, which nobody needs any more: begins to write files without
-    /// them anew, or puts in place what was written.
+    /// Takes one small step of removing the garbage rows of these ordinals: starts to rewrite files without them, or puts written
+    /// ones in place.
     ///
     /// # Errors
     /// As [`Self::tend`].
@@ -176,7 +176,7 @@ impl VectorWriter {
         let is_in_the_way =
             |running: &mut Running| matches!(running.work, Work::Files(_)) && running.thread.is_in_the_way();
         if let Some(running) = self.upkeep.running.take_if(is_in_the_way) {
-            // Files that nobody looks at, under numbers that are not used again.
+            // Private files, under numbers that are not used again.
             running.thread.leave();
         }
         if self.upkeep.running.as_ref().is_some_and(|running| !running.thread.is_finished()) {
@@ -193,7 +193,7 @@ impl VectorWriter {
             return Ok(Tended::Idle);
         };
         if self.tail.as_ref().is_some_and(|tail| tail.rows > 0) {
-            // Numbers of files are set aside above that of the tail, which therefore must not count as a tail any more.
+            // Reserved file numbers are above that of the tail, which therefore must not count as a tail any more.
             return self.begin_to_seal();
         }
         let (number, dead) = (self.reserve(1)?, dead.clone());
@@ -216,20 +216,20 @@ impl VectorWriter {
         files.into_iter().any(|sealed| !sealed.ordinals.is_disjoint(rows))
     }
 
-    /// Waits for the files that are being written, if any are, and puts them in place.
+    /// Waits for the files that are being written, if any, and puts them in place.
     ///
     /// # Errors
     /// As [`Self::tend`].
     pub fn finish_upkeep(&mut self) -> Result<(), VectorError> {
-        // Files that are put in place leave others to be removed.
+        // Files that are put in place leave old ones to be removed.
         while self.upkeep.running.is_some() {
             self.end_work()?;
         }
         Ok(())
     }
 
-    /// Ends the work of a thread early. What it has not made is made after the next start, and files that it should have removed
-    /// are removed by it.
+    /// Ends the work of a thread early. The next start does the unfinished work, and removes the files that it should have
+    /// removed.
     pub fn give_up_upkeep(&mut self) {
         let Some(Running { work, thread }) = self.upkeep.running.take() else { return };
         let made = thread.give_up();
@@ -240,13 +240,13 @@ impl VectorWriter {
         }
     }
 
-    /// Waits for what a thread does, if one runs, and takes over what it made.
+    /// Waits for the running thread, if any, and adopts its result.
     fn end_work(&mut self) -> Result<(), VectorError> {
         let Some(Running { work, thread }) = self.upkeep.running.take() else { return Ok(()) };
         self.take_over(work, thread.end())
     }
 
-    /// Takes over what a thread made.
+    /// Adopts a thread's result.
     fn take_over(&mut self, work: Work, made: Option<Result<Vec<Sealed>, VectorError>>) -> Result<(), VectorError> {
         let anew = made.ok_or(VectorError::Upkeep { reason: "the thread panicked" })??;
         match work {
@@ -273,11 +273,11 @@ impl VectorWriter {
                 }
                 let is_old = |sealed: &&Sealed| old.contains(&sealed.number);
                 let gone: Vec<Sealed> = self.segments.sealed.iter().filter(is_old).cloned().collect();
-                // Rows that nobody needs were left out.
+                // Garbage rows were left out.
                 gone.iter().for_each(|sealed| self.held -= &*sealed.ordinals);
                 anew.iter().for_each(|sealed| self.held |= &*sealed.ordinals);
                 self.replace(&old, anew);
-                // To give back so much memory and so many pages of files takes longer than a publish should wait.
+                // Freeing so much memory and so many pages of files takes longer than a publish should wait.
                 let paths: Vec<PathBuf> =
                     old.iter().map(|number| files::sealed_path(&self.directory, *number)).collect();
                 self.begin_work(Work::Gone, Urgency::Awaited, move |_| {
@@ -290,18 +290,18 @@ impl VectorWriter {
         Ok(())
     }
 
-    /// Waits until no thread writes the file that the tail is to be sealed as; what it wrote is not wanted.
+    /// Waits until no thread writes the tail's sealed file, and discards its output.
     pub(super) fn give_up_sealing(&mut self) {
         if let Some(Running { work: Work::Tail { .. }, .. }) = &self.upkeep.running
             && let Some(running) = self.upkeep.running.take()
         {
-            // Whoever seals the tail now writes over what is left of it, or reports why that cannot be done.
+            // The next seal of the tail overwrites the remains, or reports why it cannot.
             let _ = running.thread.end();
         }
     }
 }
 
-/// Returns the rows of some segments in one block; one that stands alone keeps its lists.
+/// Returns the rows of some segments in one block; a single one keeps its lists.
 pub(super) fn together(shape: Shape, blocks: &[Block]) -> Result<SealedRows, VectorError> {
     if let [block] = blocks {
         return block.rows();
@@ -315,13 +315,13 @@ fn tier(sealed: &Sealed, hot: &RoaringBitmap, backend: Backend) -> Tier {
     Tier {
         rows: sealed.ordinals.len() as usize,
         hot: sealed.ordinals.intersection_len(hot) as usize,
-        // Where there are no lists to be had, a file is not written anew for them, again and again.
+        // If lists cannot be made, a file is not rewritten for them again and again.
         clustered: sealed.block.is_clustered() || !backend.makes_lists(),
     }
 }
 
 impl Job {
-    /// Writes the rows anew, cold ones first, and returns their segments.
+    /// Rewrites the rows, cold ones first, and returns their segments.
     fn run(self, unwanted: &Unwanted) -> Result<Vec<Sealed>, VectorError> {
         let parts: Vec<Rows> =
             self.old.iter().map(|block| block.rows().map(SealedRows::into_rows)).collect::<Result<_, _>>()?;

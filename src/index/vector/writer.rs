@@ -1,15 +1,14 @@
 //! Appends vectors, and seals the tail when it is full. One process has one writer, under the store's lock.
 //!
-//! In: rows, once a physical commit. Out: durable files, and a [`VectorSet`] with the rows in it.
+//! In: rows, once per physical commit. Out: durable files, and a [`VectorSet`] with the rows in it.
 //!
-//! **Invariant:** when `append` returns, its rows are on disk; when it fails, the set is as before, and whatever reached
-//! the disk is cut at the next `open` or is rows that no version names yet. The version record, written by others
-//! afterwards, is what publishes them.
+//! **Invariant:** when `append` returns, its rows are on disk. If it fails, the set does not change, and rows on the disk are
+//! truncated at the next `open` or are orphans. The version record, which is written later, publishes them.
 //!
-//! `open` heals: it sweeps temporary files, drops a tail that was sealed, cuts a torn one, and sets damaged files
-//! aside. What a damaged file held is then missing ([`VectorSet::missing`]) and can be appended again from the memo: a
-//! vector is a function of text and model, so the same ordinal gets the same bits. A row that is there already is
-//! passed over, and another vector for its ordinal refused.
+//! `open` repairs: it removes temporary files, drops a sealed tail, truncates a torn one, and sets damaged files aside. The rows
+//! of a damaged file are then missing ([`VectorSet::missing`]) and can be appended again from the memo: a vector is a function of
+//! text and model, so the same ordinal gets the same bits. A row that is already there is skipped, and another vector for its
+//! ordinal is refused.
 
 use super::files::{self, Listing};
 use super::format::SealedRows;
@@ -29,12 +28,12 @@ use std::path::{Path, PathBuf};
 /// Rows of a full tail: with 256 components a sealed file of 4 MB, whose engine is built in some 10 ms.
 pub(super) const SEAL_ROWS: usize = 8192;
 
-/// What `open` had to mend.
+/// The repairs of `open`.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Healed {
-    /// Bytes of a torn frame that were cut from the tail.
+    /// Bytes of a torn frame that were truncated.
     pub cut_bytes: u64,
-    /// Damaged files, under the names they were given.
+    /// Damaged files, under their new names.
     pub set_aside: Vec<PathBuf>,
 }
 
@@ -46,10 +45,10 @@ pub struct VectorWriter {
     pub(super) segments: Segments,
     /// The ordinals that have a vector.
     pub(super) held: RoaringBitmap,
-    /// The number of the tail, or of the one that the next row opens.
+    /// The number of the tail, or of the one that the next row creates.
     pub(super) number: u32,
     pub(super) tail: Option<Tail>,
-    /// Whether a write failed half-way.
+    /// Whether a write failed in the middle.
     pub(super) interrupted: bool,
     pub(super) upkeep: Upkeep,
     healed: Healed,
@@ -59,7 +58,7 @@ pub struct VectorWriter {
 /// The open tail file.
 pub(super) struct Tail {
     pub(super) file: File,
-    /// Where the last whole frame ends.
+    /// The end of the last whole frame.
     pub(super) bytes: u64,
     pub(super) rows: usize,
 }
@@ -185,12 +184,12 @@ impl VectorWriter {
         Ok(())
     }
 
-    /// Appends rows in any order, durably, and takes them into the set.
+    /// Appends rows in any order, durably, and adds them to the set.
     ///
-    /// Costs one write and one sync, and now and then the sealing of a full tail.
+    /// The cost is one write and one sync, and occasionally the sealing of a full tail.
     ///
     /// # Errors
-    /// When a vector is of another dimension, an ordinal has another vector already, or the file system refuses.
+    /// If a vector is of another dimension, an ordinal has another vector already, or the file system fails.
     pub fn append(&mut self, rows: &[(Ordinal, Vector)]) -> Result<(), VectorError> {
         if self.interrupted {
             return Err(VectorError::Interrupted { path: self.directory.clone() });
@@ -252,7 +251,7 @@ impl VectorWriter {
         };
         let written = tail.file.write_all(&frame).and_then(|()| tail.file.sync_data());
         if let Err(source) = written {
-            // What the file holds now is not known, so nothing more is written to it before it is read again.
+            // The content of the file is unknown now, so nothing more is written to it before it is read again.
             self.interrupted = true;
             let _ = tail.file.set_len(tail.bytes);
             return Err(VectorError::Io { action: "write", path, source });
@@ -260,7 +259,7 @@ impl VectorWriter {
         tail.bytes += frame.len() as u64;
         tail.rows += rows.len();
         self.held |= rows.bitmap();
-        // From here on the rows are durable; should the merge fail, reading the files again is the way back.
+        // From here on the rows are durable; if the merge fails, reading the files again repairs the state.
         if let Err(error) = self.segments.push_small(segment) {
             self.interrupted = true;
             return Err(error);
@@ -269,19 +268,19 @@ impl VectorWriter {
         Ok(())
     }
 
-    /// Seals what the tail holds.
+    /// Seals the tail's rows.
     pub(super) fn seal_tail(&mut self) -> Result<(), VectorError> {
         let rows = self.tail_rows()?;
         self.seal(rows)
     }
 
-    /// Returns what the tail holds.
+    /// Returns the tail's rows.
     pub(super) fn tail_rows(&self) -> Result<Rows, VectorError> {
         let parts: Vec<Rows> = self.segments.small.iter().map(|small| small.rows()).collect::<Result<_, _>>()?;
         Ok(Rows::merge(self.shape.components(), &parts))
     }
 
-    /// Writes `rows` as the sealed file of this number, and begins the next number: its tail holds nothing yet.
+    /// Writes `rows` as the sealed file of this number, and starts the next number: its tail is empty.
     pub(super) fn seal(&mut self, rows: Rows) -> Result<(), VectorError> {
         self.next_number()?;
         self.give_up_sealing();
@@ -290,12 +289,12 @@ impl VectorWriter {
         self.put_sealed(Sealed::write_beside(&path, self.number, self.segments.backend, self.shape, &rows)?)
     }
 
-    /// Puts the sealed file of this number, which was written beside, in place, and begins the next number.
+    /// Puts the sealed file of this number, which a thread wrote, in place, and starts the next number.
     pub(super) fn put_sealed(&mut self, sealed: Sealed) -> Result<(), VectorError> {
         let next = self.next_number()?;
         let path = files::sealed_path(&self.directory, self.number);
         if let Err(error) = files::put_in_place(&path).and_then(|()| files::sync_directory(&self.directory)) {
-            // Renamed but not known to be durable: only reading the directory again tells.
+            // Renamed but possibly not durable: only reading the directory again tells.
             self.interrupted |= path.exists();
             return Err(error);
         }
@@ -303,7 +302,7 @@ impl VectorWriter {
         self.segments.sealed.push(sealed);
         self.segments.small.clear();
         if self.tail.take().is_some() {
-            // The sealed file counts from now on; a tail that stays behind is swept at the next start.
+            // The sealed file counts from now on; the next start removes a leftover tail.
             let _ = fs::remove_file(files::tail_path(&self.directory, self.number));
         }
         self.number = next;
@@ -317,12 +316,12 @@ impl VectorWriter {
         })
     }
 
-    /// Sets so many numbers aside for files that are written anew, and returns the first of them: they are above those of all
-    /// sealed files and below that of the next tail.
+    /// Reserves so many numbers for rewritten files, and returns the first of them: they are above those of all sealed files and
+    /// below that of the next tail.
     pub(super) fn reserve(&mut self, count: usize) -> Result<u32, VectorError> {
         match &self.tail {
             Some(tail) if tail.rows > 0 => self.seal_tail()?,
-            // It stays behind, so that its number stays in use, and counts for nothing once there is a higher one.
+            // It stays behind, so that its number stays in use, and is ignored once there is a higher one.
             Some(_) => {
                 self.tail = None;
                 self.number = self.number.saturating_add(1);
@@ -337,7 +336,7 @@ impl VectorWriter {
         Ok(first)
     }
 
-    /// Returns the vectors appended so far, as a value that later appends leave alone.
+    /// Returns the vectors appended so far, as a value that later appends do not change.
     #[must_use]
     pub fn set(&self) -> VectorSet {
         self.set.clone()
@@ -349,20 +348,20 @@ impl VectorWriter {
         &self.held
     }
 
-    /// Returns the number above every ordinal that has a vector: orphans of a crash are never reused.
+    /// Returns the number above every ordinal with a vector: orphans of a crash are never reused.
     #[must_use]
     pub fn next_ordinal(&self) -> u32 {
         self.held.max().map_or(0, |last| last.saturating_add(1))
     }
 
-    /// Returns what `open` had to mend.
+    /// Returns the repairs of `open`.
     #[must_use]
     pub const fn healed(&self) -> &Healed {
         &self.healed
     }
 }
 
-/// Makes an empty tail file, durably, and opens it behind its header.
+/// Creates an empty tail file, durably, and opens it after its header.
 pub(super) fn open_tail(path: &Path, shape: Shape) -> Result<Tail, VectorError> {
     let header = format::encode_tail_header(shape);
     files::write_whole(path, &header)?;

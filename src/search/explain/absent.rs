@@ -1,9 +1,9 @@
-//! Why nothing stands at a path, and what stands near it.
+//! Explains why a path has no document, and finds similar paths.
 //!
 //! In: a path, and the documents of a version. Out: a reason, and a few paths.
 //!
-//! **Invariant:** nothing here decides what is indexed: reasons are those that the sources themselves give, asked of the disk
-//! as it is now.
+//! **Invariant:** nothing here decides what is indexed: the sources themselves give the reasons, from the current state of the
+//! disk.
 
 use super::super::SearchError;
 use crate::index::IndexReader;
@@ -20,16 +20,16 @@ use std::path::Path;
 use std::sync::Arc;
 use unicode_normalization::UnicodeNormalization;
 
-/// How many paths are named as near.
+/// Most similar paths.
 const NEAR: usize = 5;
 
-/// The documents of a version, looked at for what is near a path.
+/// The documents of a version, searched for similar paths.
 pub(super) struct Around {
     documents: Vec<Document>,
 }
 
 impl Around {
-    /// Reads every row of a version; only a path at which nothing stands is worth that.
+    /// Reads every row of a version; only a path without a document is worth that.
     pub(super) fn read(reader: &IndexReader, alive: &RoaringBitmap) -> Result<Self, SearchError> {
         Ok(Self { documents: reader.catalogue().documents(alive.iter().map(Ordinal::new))? })
     }
@@ -41,7 +41,7 @@ impl Around {
         twins.next().filter(|_| twins.next().is_none())
     }
 
-    /// Returns paths that may have been meant: the same but for its case, or the same file name elsewhere.
+    /// Returns similar paths: the same in another case, or the same file name elsewhere.
     pub(super) fn near(&self, path: &DocumentPath) -> Vec<DocumentPath> {
         let folded = |bytes: &[u8]| nfc(bytes).to_lowercase();
         let (whole, name) = (folded(path.as_bytes()), folded(path.file_name()));
@@ -51,7 +51,7 @@ impl Around {
         near.into_iter().take(NEAR).cloned().collect()
     }
 
-    /// Says why nothing stands at a path, as far as the version or its source tells.
+    /// Returns the reason why a path has no document, as far as the version or its source tells.
     pub(super) fn reason(
         &self,
         path: &DocumentPath,

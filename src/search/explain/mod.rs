@@ -1,9 +1,9 @@
-//! Explaining: how a document got, or did not get, into the index.
+//! Explains how a document got, or did not get, into the index.
 //!
-//! In: a path as it was typed, and a version. Out: the document that it means, its rule, what became of it, its chunks with the
-//! commits that brought them; or why nothing stands there, and what stands near.
+//! In: a path as typed, and a version. Out: the document, its rule, its outcome, its chunks with the commits that inserted them;
+//! or the reason why there is no document, and similar paths.
 //!
-//! **Invariant:** what is explained is said: the path inside the source, and how what was typed led there.
+//! **Invariant:** the answer says which path it explains: the path inside the source, and how the typed path was read.
 
 mod absent;
 mod paths;
@@ -23,46 +23,46 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is known of a path in one version.
+/// The explanation of a path in one version.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     /// The version.
     pub at: Selected,
-    /// The path inside the source that was taken to be meant.
+    /// The path inside the source.
     pub path: DocumentPath,
-    /// How it was taken.
+    /// How the typed path was read.
     pub taken: Taken,
-    /// The document, if one stands there.
+    /// The document, if there is one.
     pub document: Option<Document>,
-    /// Why none does.
+    /// The reason why there is none.
     pub reason: Option<String>,
-    /// Where it may stand, if none does.
+    /// Similar paths, if there is none.
     pub near: Vec<DocumentPath>,
     /// The rule of the path: its name, cleaner and chunker.
     pub rule: [String; 3],
-    /// Why the text was cut without its syntax, where its rule asks for it.
+    /// The reason why the text was cut without its syntax, if its rule asks for syntax.
     pub without_syntax: Option<NoSyntax>,
-    /// The encoding of the document's bytes, and what says so.
+    /// The encoding of the document's bytes, and the evidence for it.
     pub encoding: Option<(String, &'static str)>,
-    /// Its chunks, in the order in which they stand.
+    /// Its chunks, in order.
     pub chunks: Vec<ExplainedChunk>,
 }
 
 /// A chunk of the document.
 #[derive(Clone, Debug)]
 pub struct ExplainedChunk {
-    /// Where it stands.
+    /// Its lines.
     pub lines: Lines,
-    /// What it is.
+    /// Its card.
     pub card: Card,
     /// Whether it has a vector: `present`, `missing`, or why it has none.
     pub vector: &'static str,
-    /// The commit that brought it.
+    /// The commit that inserted it.
     pub introduced_in: Option<IntroducedIn>,
 }
 
 impl Explanation {
-    /// Returns the word for what became of the path, and why.
+    /// Returns the name of the path's outcome, with the reason.
     #[must_use]
     pub fn outcome(&self) -> (&'static str, Option<String>) {
         match self.document.as_ref().map(|document| &document.outcome) {
@@ -74,10 +74,10 @@ impl Explanation {
     }
 }
 
-/// Explains what `asked`, typed in `folder`, means in a version; nothing where it leads out of the source.
+/// Explains `asked`, typed in `folder`, in a version; nothing if it leads out of the source.
 ///
 /// # Errors
-/// Where the store cannot be read.
+/// If the store cannot be read.
 pub fn explain(
     searcher: &Searcher,
     rules: &Arc<Rules>,
@@ -140,7 +140,7 @@ pub fn explain(
     }))
 }
 
-/// Returns the encoding of what was cleaned, and what says so.
+/// Returns the encoding of a cleaned content, and the evidence for it.
 fn encoding(cleaned: Cleaned) -> Option<(String, &'static str)> {
     match cleaned {
         Cleaned::Text { .. } => Some(("utf-8".to_owned(), "its bytes are that")),
@@ -149,12 +149,12 @@ fn encoding(cleaned: Cleaned) -> Option<(String, &'static str)> {
     }
 }
 
-/// Returns the folder that a source's paths count from, if it has one.
+/// Returns the folder from which a source's paths count, if it has one.
 fn root(source: &SourceRecord, work_tree: Option<PathBuf>) -> Option<PathBuf> {
     match source.kind {
         SourceKind::Git => work_tree,
         SourceKind::Directory if !source.location.is_empty() => {
-            // The place may be a link.
+            // The location may be a link.
             let place = Path::new(OsStr::from_bytes(&source.location));
             Some(place.canonicalize().unwrap_or_else(|_| place.to_owned()))
         }
@@ -162,7 +162,7 @@ fn root(source: &SourceRecord, work_tree: Option<PathBuf>) -> Option<PathBuf> {
     }
 }
 
-/// Returns the candidate at which something stands on disk.
+/// Returns the candidate that exists on disk.
 fn on_disk<'a>(candidates: &'a [(Taken, DocumentPath)], root: Option<&Path>) -> Option<&'a (Taken, DocumentPath)> {
     let stands = |path: &DocumentPath| {
         root.is_some_and(|root| root.join(OsStr::from_bytes(path.as_bytes())).symlink_metadata().is_ok())

@@ -1,16 +1,16 @@
-//! Which document a path means that a person typed: from the source's root, from the current folder, or absolute.
+//! Interprets a typed path: from the source's root, from the current folder, or absolute.
 //!
-//! In: bytes as they were typed. Out: paths inside a source, the likeliest first.
+//! In: bytes as typed. Out: paths inside a source, the likeliest first.
 //!
-//! **Invariant:** a path from the source's root comes before one from the current folder. Nothing is read but where links lead;
-//! what stands at a path is left to the caller.
+//! **Invariant:** a path from the source's root comes before one from the current folder. Only links are read; the caller looks
+//! up the document at a path.
 
 use dataflows::data::DocumentPath;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// How a path was taken.
+/// How a path was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taken {
     /// From the source's root.
@@ -22,7 +22,7 @@ pub enum Taken {
 }
 
 impl Taken {
-    /// Returns the word that stands for it in JSON.
+    /// Returns its name in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Taken {
     }
 }
 
-/// Returns the paths inside a source with this root that what was typed in `folder` may mean.
+/// Returns the paths inside a source with this root that a path typed in `folder` may mean.
 pub(super) fn candidates(asked: &OsStr, folder: &Path, root: Option<&Path>) -> Vec<(Taken, DocumentPath)> {
     let asked = Path::new(asked);
     let inside = |path: &Path| root.and_then(|root| below(path, root));
@@ -54,7 +54,7 @@ fn below(path: &Path, root: &Path) -> Option<DocumentPath> {
     direct.or_else(|| document(real(&path).strip_prefix(real(root)).ok()?))
 }
 
-/// Resolves links in front of the last part: what stands there may be gone, or a link that is a document itself.
+/// Resolves links before the last part: the last part may be missing, or a link that is a document itself.
 fn real(path: &Path) -> PathBuf {
     for above in path.ancestors().skip(1) {
         if let Ok(real) = above.canonicalize() {
@@ -64,7 +64,7 @@ fn real(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
-/// Takes `.` and `..` out of a path; nothing where it leads above its start.
+/// Removes `.` and `..` from a path; nothing if it leads above its start.
 fn plain(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -1,12 +1,13 @@
-//! Filters over what entries are and where they stand: one more bitmap, and-ed in before either index is searched.
+//! Filters over cards and paths of entries: one more bitmap, intersected before either index is searched.
 //!
-//! In: an expression, `path:crates/*/src/** kind:code !language:cpp`. Out: which live entries pass, or which of its terms lets none.
+//! In: an expression, `path:crates/*/src/** kind:code !language:cpp`. Out: the live entries that pass, or the terms that match
+//! none.
 //!
 //! ```text
-//! expression ─► terms (syntax) ─► what they mean in these versions (paths) ─► each path, head and place judged once ─► bitmap
+//! expression ─► terms (syntax) ─► their meaning in these versions (paths) ─► each path, head and place judged once ─► bitmap
 //! ```
 //!
-//! **Invariant:** all terms must hold; a filter narrows what is returned and never changes a score.
+//! **Invariant:** all terms must match; a filter narrows the result and never changes a score.
 
 mod error;
 mod paths;
@@ -23,32 +24,32 @@ use paths::{Paths, Spellings, composed};
 use roaring::RoaringBitmap;
 use syntax::{Key, Spelled};
 
-/// The most terms that one expression may have.
+/// The most terms of one expression.
 const MAX_TERMS: usize = 32;
-/// So many words behind a path may belong to it.
+/// So many words after a path may belong to it.
 const MAX_TAIL: usize = 64;
 
-/// A conjunction of terms, as it was typed.
+/// A conjunction of terms, as typed.
 #[derive(Clone, Debug)]
 pub struct Filter {
     expression: String,
     terms: Vec<Spelled>,
 }
 
-/// What passes a filter.
+/// The result of a filter.
 #[derive(Clone, Debug)]
 pub struct Passing {
     /// The live entries that pass.
     pub entries: RoaringBitmap,
-    /// Where none does: the terms that let none pass by themselves, or the whole expression if each lets some. As they were typed.
+    /// If none passes: the terms that match nothing by themselves, or the whole expression if each matches some. As typed.
     pub empty_terms: Vec<String>,
 }
 
 impl Filter {
-    /// Reads an expression: terms `KEY:PATTERN` or `!KEY:PATTERN`, separated by blanks, all of which must hold.
+    /// Parses an expression: terms `KEY:PATTERN` or `!KEY:PATTERN`, separated by spaces, all of which must match.
     ///
     /// # Errors
-    /// Where a term is no term; the column is named.
+    /// If a term is malformed; the column is named.
     ///
     /// ```
     /// use tidemill::search::Filter;
@@ -64,7 +65,7 @@ impl Filter {
             if let Some(word) = term.tail.get(MAX_TAIL) {
                 return Err(syntax::stray(expression, *word));
             }
-            // A path may be one whatever it looks like; a pattern of another key is known now.
+            // A value may be an existing path, whatever it looks like; a pattern of another key is known now.
             if term.key != Key::Path {
                 Matcher::of(term, expression)?;
             }
@@ -75,7 +76,7 @@ impl Filter {
     /// Returns the live entries of a view that pass; `roots` are the folders in which its sources were tracked.
     ///
     /// # Errors
-    /// Where a pattern is none, or the store cannot be read.
+    /// If a pattern is invalid, or the store cannot be read.
     pub fn entries(&self, reader: &IndexReader, view: &IndexView, roots: &[String]) -> Result<Passing, SearchError> {
         let mut spellings = Spellings::default();
         for term in self.terms.iter().filter(|term| term.key == Key::Path) {
@@ -101,7 +102,7 @@ impl Filter {
         Ok(Passing { entries, empty_terms })
     }
 
-    /// Returns a path term's value in every length that it may have, the longest first, and how many words behind it that takes.
+    /// Returns a path term's value in every possible length, the longest first, and how many words after it that takes.
     fn lengths<'a>(&'a self, term: &'a Spelled) -> impl Iterator<Item = (String, usize)> + 'a {
         let longer = (1..=term.tail.len()).rev().map(|words| {
             let end = term.tail[words - 1].end;
@@ -110,7 +111,7 @@ impl Filter {
         longer.chain([(term.value.clone(), 0)])
     }
 
-    /// Returns what a term means.
+    /// Returns the meaning of a term.
     fn meant(&self, term: &Spelled, spellings: &Spellings, roots: &[String]) -> Result<Meant, FilterError> {
         let typed = |end| self.expression[term.start..end].to_owned();
         if term.key != Key::Path {
@@ -134,7 +135,7 @@ impl Filter {
     }
 }
 
-/// A term, once it is known what it means.
+/// A term with its meaning.
 #[derive(Clone, Debug)]
 struct Meant {
     typed: String,
@@ -142,7 +143,7 @@ struct Meant {
     matcher: Matcher,
 }
 
-/// What a term looks at, and what it wants there.
+/// The part that a term examines, and the wanted value.
 #[derive(Clone, Debug)]
 enum Matcher {
     Path(Paths),
@@ -168,11 +169,11 @@ impl Value {
 }
 
 impl Matcher {
-    /// Returns what a term that is not about paths wants.
+    /// Returns the wanted value of a term that is not about paths.
     fn of(term: &Spelled, expression: &str) -> Result<Self, FilterError> {
         let at = (expression, term.value_start);
         let literal = composed(&term.value).into_owned();
-        // Kinds and languages are few words, whose case tells nothing.
+        // Kinds and languages are few words, so their case does not matter.
         let is_closed = matches!(term.key, Key::Kind | Key::Language);
         let glob = match is_closed {
             true => GlobBuilder::new(&literal).case_insensitive(true).build(),
@@ -202,7 +203,7 @@ impl Matcher {
     }
 }
 
-/// What of an entry a term looks at.
+/// The part of an entry that a term examines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
     Path,
@@ -210,9 +211,9 @@ enum Part {
     Place,
 }
 
-/// Terms that judge.
+/// Terms with a cache key.
 struct Meaning<'a> {
-    /// Says all that the terms mean: what was judged under one name stays judged.
+    /// The cache key: equal names must mean equal filters, because a judgement is cached under its name.
     name: String,
     terms: &'a [Meant],
 }
@@ -221,7 +222,7 @@ impl<'a> Meaning<'a> {
     fn new(terms: &'a [Meant]) -> Self {
         let name = |term: &Meant| {
             let what = match &term.matcher {
-                // What is a path in one version may be a pattern in another.
+                // A path in one version may be a pattern in another.
                 Matcher::Path(Paths::Literal(path)) => format!("path={path}"),
                 Matcher::Path(Paths::Matching(pattern)) => format!("path:{}", pattern.glob().glob()),
                 _ => term.typed.clone(),
@@ -231,7 +232,7 @@ impl<'a> Meaning<'a> {
         Self { name: terms.iter().map(name).collect::<Vec<_>>().join("\0"), terms }
     }
 
-    /// Whether every term about a part holds; `matches` leaves out the term's negation.
+    /// Whether every term about a part matches; `matches` ignores the term's negation.
     fn all(&self, part: Part, matches: impl Fn(&Matcher) -> bool) -> bool {
         self.terms
             .iter()

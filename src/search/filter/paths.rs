@@ -1,15 +1,15 @@
-//! What a value of the key `path` means in the versions that are searched.
+//! The meaning of a value of the key `path` in the searched versions.
 //!
-//! In: the value as it was typed, in every length that it may have, and the paths of the versions. Out: a document's path, a folder,
-//! or a pattern.
+//! In: the value as typed, in every possible length, and the paths of the versions. Out: a document's path, a folder, or a
+//! pattern.
 //!
-//! **Invariant:** a value that is the path of a document or a folder means that and nothing else, whatever signs are in it; only
-//! what is neither is a pattern. Paths and values are compared in composed form (NFC), so it does not matter how a keyboard or a
-//! disk spells a letter.
+//! **Invariant:** a value that is the path of a document or a folder is literal, whatever characters it contains; any other value
+//! is a pattern. Paths and values are compared in composed form (NFC), so the spelling of letters by a keyboard or a disk does
+//! not matter.
 //!
 //! | typed | tried as a path |
 //! |---|---|
-//! | `app/[slug]/page.tsx` | as it stands |
+//! | `app/[slug]/page.tsx` | unchanged |
 //! | `./app/`, `app//x` | without `./`, doubled and trailing slashes |
 //! | `src\main.rs` | with `/` for `\` |
 //! | `/home/a/engine/src` | from the root of the source that was tracked there |
@@ -20,20 +20,20 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
-/// Signs that are no pattern behind a backslash.
+/// Characters that a backslash escapes in a pattern.
 const SPECIAL: [char; 9] = ['*', '?', '[', ']', '{', '}', '!', ',', '\\'];
 
-/// What a term about paths lets pass.
+/// The paths that a term matches.
 #[derive(Clone, Debug)]
 pub(super) enum Paths {
-    /// One path, and all below it; everything where it is empty.
+    /// One path, and all below it; everything if it is empty.
     Literal(String),
-    /// What a pattern matches.
+    /// Paths that match a pattern.
     Matching(GlobMatcher),
 }
 
 impl Paths {
-    /// Whether a path in composed form passes.
+    /// Whether a path in composed form matches.
     pub(super) fn has(&self, path: &str) -> bool {
         match self {
             Self::Literal(literal) => {
@@ -50,10 +50,10 @@ pub(super) fn composed(text: &str) -> Cow<'_, str> {
     if is_nfc(text) { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
 }
 
-/// What a value may stand for if it is taken literally, by what it would mean.
+/// The possible literal meanings of a value.
 #[derive(Default)]
 pub(super) struct Spellings {
-    /// Each spelling, with whether a document or a folder of that name was seen.
+    /// Each spelling, with whether a document or a folder of that name exists.
     seen: FxHashMap<String, bool>,
 }
 
@@ -65,7 +65,7 @@ impl Spellings {
         }
     }
 
-    /// Looks at a path of the versions, in composed form.
+    /// Checks a path of the versions, in composed form.
     pub(super) fn look_at(&mut self, path: &str) {
         let folders = path.char_indices().filter(|(_, sign)| *sign == '/').map(|(at, _)| &path[..at]);
         for name in folders.chain([path]) {
@@ -75,14 +75,14 @@ impl Spellings {
         }
     }
 
-    /// Returns the document or folder that a value means, if it means one.
+    /// Returns the document or folder of a value, if there is one.
     pub(super) fn meaning(&self, value: &str, roots: &[String]) -> Option<Paths> {
         let mut spellings = spellings(value, roots).into_iter();
         spellings.find(|spelling| spelling.is_empty() || self.seen.get(spelling) == Some(&true)).map(Paths::Literal)
     }
 }
 
-/// Returns a value in the ways in which it may be a path, the nearest to what was typed first.
+/// Returns the ways in which a value may be a path, the nearest to the typed text first.
 fn spellings(value: &str, roots: &[String]) -> Vec<String> {
     let value = composed(value);
     let mut spellings = vec![value.clone().into_owned()];
@@ -91,7 +91,7 @@ fn spellings(value: &str, roots: &[String]) -> Vec<String> {
         spellings.push(tidy(&value));
     }
     spellings.dedup();
-    // Only a value that says so means everything.
+    // Only an explicit value means everything.
     spellings.retain(|spelling| {
         !spelling.is_empty() || value.chars().all(|sign| sign == '.' || sign == '/') || is_root(&value, roots)
     });
@@ -102,32 +102,32 @@ fn is_root(value: &str, roots: &[String]) -> bool {
     roots.iter().any(|root| below(root, value).is_some_and(|rest| tidy(rest).is_empty()))
 }
 
-/// Returns what of a value is below a root.
+/// Returns the part of a value below a root.
 fn below<'a>(root: &str, value: &'a str) -> Option<&'a str> {
     let rest = value.strip_prefix(root.trim_end_matches('/'))?;
     (root.starts_with('/') && (rest.is_empty() || rest.starts_with('/'))).then_some(rest)
 }
 
-/// Returns a path without `.`, doubled slashes, and those in front and behind.
+/// Returns a path without `.`, doubled slashes, and leading or trailing ones.
 fn tidy(value: &str) -> String {
     value.split('/').filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>().join("/")
 }
 
-/// Returns the pattern that a value is where it is no path; `at` is where it stands in the expression.
+/// Returns the pattern of a value that is no path; `at` is its position in the expression.
 pub(super) fn pattern(value: &str, roots: &[String], at: (&str, usize)) -> Result<Paths, FilterError> {
     let value = composed(value);
     let relative = roots.iter().find_map(|root| below(root, &value)).unwrap_or(&value);
     let slashed = with_slashes(relative);
     let mut pattern = tidy(&slashed);
     if slashed.ends_with('/') {
-        // What ends so is a folder.
+        // A trailing slash means a folder.
         pattern.push_str("/**");
     }
     let glob = Glob::new(&pattern).map_err(|error| FilterError::pattern(at, &error))?;
     Ok(Paths::Matching(glob.compile_matcher()))
 }
 
-/// Returns a pattern with `/` for the backslashes that do not take the meaning from the sign behind them.
+/// Returns a pattern with `/` for the backslashes that do not escape the next character.
 fn with_slashes(value: &str) -> String {
     let mut slashed = String::with_capacity(value.len());
     let mut signs = value.chars().peekable();
@@ -161,7 +161,7 @@ mod tests {
         "README.md",
     ];
 
-    /// Returns the paths that a value lets pass.
+    /// Returns the paths that a value matches.
     fn passing(value: &str) -> Vec<&'static str> {
         let roots = ["/home/a/engine".to_owned()];
         let mut spellings = Spellings::default();

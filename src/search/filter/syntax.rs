@@ -1,18 +1,18 @@
 //! The grammar of `--where`.
 //!
-//! In: an expression as it was typed. Out: its terms, each with where it stands, or what is wrong at which column.
+//! In: an expression as typed. Out: its terms, each with its position, or the error with its column.
 //!
 //! ```text
-//! expression  terms with blanks between them, all of which must hold; the word AND may stand between them
+//! expression  terms separated by spaces, all of which must match; the word AND may be between them
 //! term        !? KEY : value
-//! value       "…", in which \" and \\ stand for the sign behind the backslash
-//!             or all up to the next blank; a blank behind a backslash belongs to it
+//! value       "…", in which \" and \\ are a quote and a backslash
+//!             or all up to the next space; a space after a backslash belongs to it
 //! ```
 //!
-//! Words behind a value of the key `path` that are no terms may belong to it, since people paste paths with blanks: which of them
-//! do is only known where the paths are.
+//! Words after a value of the key `path` that are no terms may belong to it, because people paste paths with spaces. The paths
+//! decide which of them do.
 //!
-//! **Invariant:** whatever is typed is read in time proportional to its length, and a mistake is named by its column.
+//! **Invariant:** any input is parsed in time proportional to its length, and an error names its column.
 
 use super::FilterError;
 use winnow::ascii::multispace0;
@@ -22,7 +22,7 @@ use winnow::prelude::*;
 use winnow::stream::{LocatingSlice, Location, Stream};
 use winnow::token::{any, none_of, one_of, take_till, take_while};
 
-/// What a term is about.
+/// The subject of a term.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Key {
     Path,
@@ -33,22 +33,22 @@ pub(super) enum Key {
     Label(String),
 }
 
-/// A term as it was typed.
+/// A term as typed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Spelled {
     pub(super) is_negated: bool,
     pub(super) key: Key,
     /// The pattern, without quotes.
     pub(super) value: String,
-    /// The term and what may belong to it, in bytes of the expression.
+    /// The term and the words that may belong to it, in bytes of the expression.
     pub(super) start: usize,
     pub(super) value_start: usize,
     pub(super) end: usize,
-    /// Where the words end and begin that stand behind the value and are no terms.
+    /// The ends of the words after the value that are no terms.
     pub(super) tail: Vec<Word>,
 }
 
-/// A word behind a value, in bytes of the expression.
+/// A word after a value, in bytes of the expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Word {
     pub(super) start: usize,
@@ -76,7 +76,7 @@ pub(super) fn read(expression: &str) -> Result<Vec<Spelled>, FilterError> {
     Ok(terms.into_iter().flatten().collect())
 }
 
-/// Says that a word behind a value belongs to nothing.
+/// Returns the error of a word after a value that belongs to nothing.
 pub(super) fn stray(expression: &str, word: Word) -> FilterError {
     let expected = if expression[word.start..word.end].contains(':') { KEYS } else { TERM };
     FilterError::at(expression, word.start, expected)
@@ -96,7 +96,7 @@ fn blank_or_end(input: &mut Input<'_>) -> ModalResult<()> {
 }
 
 fn term(input: &mut Input<'_>) -> ModalResult<Spelled> {
-    // At the end of the input there is no term, and nothing is wrong.
+    // At the end of the input there is no term, and no error.
     peek(any).parse_next(input)?;
     let begin = input.checkpoint();
     let start = input.current_token_start();
@@ -166,7 +166,7 @@ fn bare(input: &mut Input<'_>) -> ModalResult<String> {
     repeat(0.., sign).parse_next(input)
 }
 
-/// A word that begins no term.
+/// A word that does not begin a term.
 fn word(input: &mut Input<'_>) -> ModalResult<Word> {
     multispace0.parse_next(input)?;
     not((

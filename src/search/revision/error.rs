@@ -1,49 +1,49 @@
-//! Why a revision gives no version.
+//! Reasons why a revision gives no version.
 //!
-//! In: what was asked for. Out: one line that says what it may mean, or what to do.
+//! In: the revision. Out: one line with its possible meanings, or the advice.
 
 use snapshots::CommitId;
 
-/// Why a revision gives no version.
+/// Reason why a revision gives no version.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RevisionError {
     /// No source has this name.
     #[error("there is no source `{name}`; the store has {known}")]
     Source {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The existing names.
         known: String,
     },
     /// No source has a view of this name.
     #[error("there is no view `{name}`; the store has {known}")]
     View {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The existing names.
         known: String,
     },
-    /// Several sources answer where one must.
+    /// Several sources have the revision, and one is required.
     #[error("several sources have {rev}: {sources}; say which with --source")]
     SeveralSources {
-        /// What was asked for.
+        /// The revision.
         rev: String,
         /// The sources that have it.
         sources: String,
     },
-    /// A name or short hash that means several commits.
+    /// An ambiguous name or short hash.
     #[error("`{rev}` is ambiguous: it may be {candidates}; name one of them so")]
     Ambiguous {
-        /// What was asked for.
+        /// The revision.
         rev: String,
-        /// What it may mean, each as it can be said.
+        /// The possible meanings, each in an unambiguous form.
         candidates: String,
     },
     /// A range, or another set of commits.
     #[error("`{rev}` names several commits; name one, as in `main~3`")]
     SeveralCommits {
-        /// What was asked for.
+        /// The revision.
         rev: String,
     },
     /// A commit that has no snapshot.
@@ -51,7 +51,7 @@ pub enum RevisionError {
     NoSnapshot {
         /// The commit.
         commit: CommitId,
-        /// The nearest commits that have one, and how to make this one's.
+        /// The nearest commits with a snapshot, and how to make this one's.
         hint: String,
     },
     /// A commit whose snapshot was dropped.
@@ -59,13 +59,13 @@ pub enum RevisionError {
     Dropped {
         /// The commit.
         commit: CommitId,
-        /// The nearest commits that have one, and how to make this one's again.
+        /// The nearest commits with a snapshot, and how to make this one's again.
         hint: String,
     },
     /// A time before the first snapshot.
     #[error("no snapshot of {place} is as old as {rev}; the oldest is {oldest}")]
     TooOld {
-        /// What was asked for.
+        /// The revision.
         rev: String,
         /// The source.
         place: String,
@@ -75,7 +75,7 @@ pub enum RevisionError {
     /// A time at which the view was not tracked.
     #[error("at {rev} the view `{view}` of {place} stood nowhere; it was not tracked then")]
     Nowhere {
-        /// What was asked for.
+        /// The revision.
         rev: String,
         /// The view.
         view: String,
@@ -85,15 +85,15 @@ pub enum RevisionError {
     /// Nothing of this name.
     #[error("cannot find the revision `{rev}` in {place}; `tidemill snapshots list` shows what there is")]
     Unknown {
-        /// What was asked for.
+        /// The revision.
         rev: String,
-        /// Where it was looked for.
+        /// The searched sources.
         place: String,
     },
 }
 
 impl RevisionError {
-    /// Whether another source's answer makes up for this: with a revision, sources that do not have it take no part.
+    /// Whether another source's answer makes up for this: with a revision, sources without it are left out.
     pub(super) const fn may_be_passed_over(&self) -> bool {
         !matches!(self, Self::Ambiguous { .. } | Self::SeveralCommits { .. })
     }

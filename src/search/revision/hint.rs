@@ -1,9 +1,9 @@
-//! Which snapshots are near a commit that has none, and the command that makes its own.
+//! Finds the snapshots near a commit without one, and the command that makes its own.
 //!
 //! In: a commit. Out: a phrase for the error.
 //!
-//! **Invariant:** the command works: what it names is a ref of the repository as it is now, on whose line of first parents the
-//! commit lies, or a ref that the hint says how to make. The source's path is the recorded one, quoted for a shell.
+//! **Invariant:** the command works: it names a current ref of the repository with the commit on its first-parent line, or a ref
+//! that the hint says how to create. The source's path is the recorded one, quoted for a shell.
 
 use super::meaning::Look;
 use crate::store::SourceKind;
@@ -11,11 +11,11 @@ use crate::watch::git::{GitSource, Reach};
 use snapshots::CommitId;
 use std::path::Path;
 
-/// How many first parents are looked at for a snapshot near a commit.
+/// Most first parents that are searched for a snapshot near a commit.
 const NEAR: usize = 10_000;
 
 impl Look<'_> {
-    /// Says which snapshots are near a commit that has none, and how to get one.
+    /// Returns the snapshots near a commit without one, and how to make one.
     pub(super) fn hint(&self, commit: CommitId) -> String {
         let list = || "`tidemill snapshots list` shows which snapshots there are".to_owned();
         if self.record.kind != SourceKind::Git {
@@ -80,13 +80,13 @@ impl Look<'_> {
     }
 }
 
-/// Returns what a source at a path is called where its name is not given.
+/// Returns the default name of a source at a path.
 fn named_by_path(location: &[u8]) -> &[u8] {
     let last = location.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     last.strip_suffix(b".git").filter(|name| !name.is_empty()).unwrap_or(last)
 }
 
-/// Quotes bytes for a POSIX shell; control characters and bytes that are not UTF-8 as bash and zsh take them.
+/// Quotes bytes for a POSIX shell; control characters and bytes that are not UTF-8 in the syntax of bash and zsh.
 fn quoted(bytes: &[u8]) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./:@%+=,-".contains(byte);
     let text = std::str::from_utf8(bytes);

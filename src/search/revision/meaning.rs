@@ -1,4 +1,4 @@
-//! What a revision means in one source: names first, then hashes, then times, then what counts from a name.
+//! The meaning of a revision in one source: names first, then hashes, then times, then expressions.
 //!
 //! In: a revision. Out: one version.
 //!
@@ -6,7 +6,7 @@
 //! a view, or a ref of the repository ──► its commit      a name with two meanings, or that is another commit's hash
 //! the hash of a snapshot, or its start ► the commit      as well, is refused with both
 //! a time ──────────────────────────────► `time.rs`
-//! main~3 v1^{} HEAD@{1} :/text ────────► as git reads it, counted from where the view stands
+//! main~3 v1^{} HEAD@{1} :/text ────────► as git reads it, starting at the view's commit
 //! ```
 //!
 //! **Invariant:** the store answers what it can: names of views, hashes of snapshots, and `~N` as far as the log knows the line of
@@ -21,7 +21,7 @@ use std::cell::OnceCell;
 
 /// Digits of a full hash.
 const FULL_HASH: usize = 40;
-/// How many candidates an error lists.
+/// Most candidates in an error.
 const MOST_CANDIDATES: usize = 8;
 
 /// One source under a revision.
@@ -33,12 +33,12 @@ pub(super) struct Look<'a> {
     repository: OnceCell<Option<Result<GitSource, GitError>>>,
 }
 
-/// What a name means.
+/// The meaning of a name.
 struct Meaning<'a> {
-    /// How to say it so that it means nothing else.
+    /// An unambiguous form of it.
     said: String,
     commit: CommitId,
-    /// The view that is called so.
+    /// The view of this name.
     view: Option<(ViewId, &'a str)>,
 }
 
@@ -52,13 +52,13 @@ impl<'a> Look<'a> {
         Self { revisions, archive, id, record, repository: OnceCell::new() }
     }
 
-    /// Returns the source's repository, if it is one and still there.
+    /// Returns the source's repository, if it is one and still exists.
     pub(super) fn repository(&self) -> Option<&GitSource> {
         self.repository.get_or_init(|| open(self.record)).as_ref()?.as_ref().ok()
     }
 
-    /// Returns the newest version of a view: of the one named, else of the branch that HEAD names, else of the view that
-    /// moved last.
+    /// Returns the newest version of a view: of the named one, else of the branch that HEAD names, else of the view that moved
+    /// last.
     pub(super) fn newest(&self, view: Option<&str>) -> Option<Selected> {
         let (id, name) = self.view(view)?;
         let version = self.archive.view(id).and_then(|version| self.archive.version(version));
@@ -82,7 +82,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Returns the views that stand somewhere.
+    /// Returns the views that have a version.
     pub(super) fn views(&self) -> impl Iterator<Item = (ViewId, &'a str)> + use<'a> {
         let archive = self.archive;
         self.revisions.views_of(self.id).filter(move |(id, _)| archive.view(*id).is_some())
@@ -100,7 +100,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Returns the version that a revision names in this source; nothing where the source has no view of the name asked for.
+    /// Returns the version of a revision in this source; nothing if the source has no view of the given name.
     pub(super) fn at(&self, rev: &str, view: Option<&str>) -> Result<Option<Selected>, RevisionError> {
         if view.is_some() && self.view(view).is_none() {
             return Ok(None);
@@ -121,7 +121,7 @@ impl<'a> Look<'a> {
         self.of_commit(commit, view).map(Some)
     }
 
-    /// Returns the snapshot of a commit: it belongs to the view that was asked for, or to the one that stands there.
+    /// Returns the snapshot of a commit, with the requested view, or one that points at it.
     fn of_commit(&self, commit: CommitId, view: Option<&str>) -> Result<Selected, RevisionError> {
         let version = self.archive.by_commit(self.id, commit).and_then(|version| self.archive.version(version));
         let version = version.ok_or_else(|| self.without(commit))?;
@@ -130,7 +130,7 @@ impl<'a> Look<'a> {
         Ok(self.selected(version, name, standing.is_some()))
     }
 
-    /// Says that a commit has no snapshot, or has none any more.
+    /// Returns the error of a commit without a snapshot, or with a dropped one.
     pub(super) fn without(&self, commit: CommitId) -> RevisionError {
         let hint = self.hint(commit);
         match self.archive.last_of_commit(self.id, commit) {
@@ -156,7 +156,7 @@ impl<'a> Look<'a> {
         RevisionError::Ambiguous { rev: rev.to_owned(), candidates: candidates.join(", ") }
     }
 
-    /// Says in this module's terms why the repository did not answer.
+    /// Translates the repository's error.
     fn refused(&self, rev: &str, error: GitError) -> RevisionError {
         match error {
             GitError::NoRevision { .. } => self.unknown(rev),
@@ -166,9 +166,9 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Returns what a name means: a view, a ref of the repository. One that means several commits is refused.
+    /// Returns the meaning of a name: a view, or a ref of the repository. An ambiguous name is refused.
     fn name(&self, rev: &str) -> Result<Option<Meaning<'a>>, RevisionError> {
-        // A full hash is a hash, as git has it.
+        // A full hash is a hash, as in git.
         if rev.len() == FULL_HASH && rev.parse::<CommitId>().is_ok() {
             return Ok(None);
         }
@@ -179,7 +179,7 @@ impl<'a> Look<'a> {
             Some(git) => git.refs_called(rev).map_err(|error| self.refused(rev, error))?,
             None => Vec::new(),
         };
-        // A view stands where it was last taken, whatever its ref did since.
+        // A view means its stored version, whatever its ref did since.
         let is_one = refs.iter().all(|(_, commit)| *commit == refs[0].1);
         match view.and_then(|view| Some((view, head(view.0)?))).filter(|_| is_one) {
             Some(((id, name), commit)) => {
@@ -189,7 +189,7 @@ impl<'a> Look<'a> {
             None => meanings.extend(refs.into_iter().map(|(said, commit)| Meaning { said, commit, view: None })),
         }
         if meanings.is_empty() {
-            // The store's own names of a branch and a tag that share theirs.
+            // The store's own names of a branch and a tag with the same name.
             let kinds =
                 self.views().filter(|(_, name)| matches!(name.split_once('/'), Some((_, short)) if short == rev));
             let kinds = kinds.filter(|_| self.repository().is_none());
@@ -215,7 +215,7 @@ impl<'a> Look<'a> {
         Ok(meanings.into_iter().next())
     }
 
-    /// Returns the commit of the one snapshot whose hash begins so, dropped ones too.
+    /// Returns the commit of the one snapshot whose hash begins so, including dropped ones.
     fn hash(&self, rev: &str) -> Result<Option<CommitId>, RevisionError> {
         let is_number = rev.len() < 7 && rev.bytes().all(|byte| byte.is_ascii_digit());
         if rev.len() < 4 || rev.len() > FULL_HASH || is_number {
@@ -227,7 +227,7 @@ impl<'a> Look<'a> {
         };
         let found = ours(self.archive.find_commits(rev));
         match found[..] {
-            // What was dropped may be no commit of the repository, or of none that is still there.
+            // A dropped snapshot's commit may be missing from the repository, or the repository itself.
             [] => match ours(self.archive.find_dropped(rev))[..] {
                 [only] => Ok(Some(only)),
                 _ => Ok(None),
@@ -237,12 +237,12 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Returns the commit that counts from a name: from where its view stands, else as the repository reads it.
+    /// Returns the commit of an expression: starting at its view's version, else as the repository reads it.
     fn counted(&self, rev: &str) -> Result<CommitId, RevisionError> {
         let (name, rest) = split_revision(rev);
         let Some(git) = self.repository() else { return self.ancestor(name, rest)?.ok_or_else(|| self.unknown(rev)) };
         let read = |rev: &str| git.resolve(rev);
-        // A reflog belongs to the ref and not to the commit, and what names several commits is refused as it was written.
+        // A reflog belongs to the ref and not to the commit, and a revision of several commits is refused as written.
         let whole = |rest: &str| rest.is_empty() || rest.starts_with('@') || name.is_empty() || rev.contains("..");
         let meaning = self.name(name)?.filter(|_| !whole(rest));
         if let Some(commit) = meaning.as_ref().and_then(|meaning| self.along_log(meaning.commit, rest)) {
@@ -261,7 +261,7 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// Returns the commit of `VIEW~N` along the log, for a repository that is gone, and for a trace.
+    /// Returns the commit of `VIEW~N` along the log, for a missing repository, and for a trace.
     fn ancestor(&self, name: &str, rest: &str) -> Result<Option<CommitId>, RevisionError> {
         if self.record.kind == SourceKind::Directory {
             return Ok(None);
@@ -279,7 +279,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Whether a view of this name may be called so: by its name, or with the kind of ref in front.
+/// Whether a view of this name matches: by its name, or with the kind of ref before it.
 pub(super) fn is_called(name: &str, wanted: &str) -> bool {
     let short = |name: &str| -> String {
         let name = name.strip_prefix("refs/").unwrap_or(name);

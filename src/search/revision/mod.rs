@@ -1,16 +1,16 @@
-//! What a revision means: from a name, a hash or a time to one version a source.
+//! Revisions: a name, a hash or a time gives one version per source.
 //!
-//! In: `--source`, `--view` and `--at`. Out: the versions that are searched, each with its source and view.
+//! In: `--source`, `--view` and `--at`. Out: the versions to search, each with its source and view.
 //!
-//! **Invariant:** a revision is answered with exactly the commit that it names, or with an error that says which commits
-//! come near; never with another version instead. Without a revision, the answer is the newest version of the view. Where
-//! one source must answer, several are an error that lists them.
+//! **Invariant:** a revision gives exactly its commit, or an error that names the nearest commits; never another version instead.
+//! Without a revision, the answer is the newest version of the view. If one source must answer, several are an error that lists
+//! them.
 //!
-//! | file | what it answers |
+//! | file | it answers |
 //! |---|---|
-//! | `meaning.rs` | names, hashes and what counts from them, of one source |
+//! | `meaning.rs` | names, hashes and expressions, of one source |
 //! | `time.rs` | as of a time |
-//! | `hint.rs` | which command makes a snapshot that is not there |
+//! | `hint.rs` | the command that makes a missing snapshot |
 
 mod error;
 mod hint;
@@ -38,7 +38,7 @@ pub struct Selected {
     pub source: SourceId,
     /// Its name.
     pub source_name: String,
-    /// The view that stands there, or was asked about.
+    /// The view that points at it, or was requested.
     pub view: Option<String>,
     /// The version.
     pub version: VersionId,
@@ -54,7 +54,7 @@ pub struct Selected {
 pub struct Revisions {
     sources: Vec<(SourceId, SourceRecord)>,
     views: Vec<(ViewId, ViewRecord)>,
-    /// The store's folder, as it was given.
+    /// The store's folder, as given.
     store: PathBuf,
 }
 
@@ -62,10 +62,10 @@ impl Revisions {
     /// Reads the names of a store.
     ///
     /// # Errors
-    /// Where the database fails.
+    /// If the database fails.
     pub fn new(reader: &IndexReader) -> Result<Self, SearchError> {
         let mut sources = reader.catalogue().sources()?;
-        // A source whose first version is not published yet is not there.
+        // A source without a published version is not visible.
         reader.with_archive(|archive| {
             sources.retain(|(id, _)| archive.kept().any(|version| version.source == *id));
         });
@@ -84,18 +84,18 @@ impl Revisions {
         self.views.iter().filter(move |(_, view)| view.source == source).map(|(id, view)| (*id, view.name.as_str()))
     }
 
-    /// Returns the repository of a source, if it is one and still there.
+    /// Returns the repository of a source, if it is one and still exists.
     #[must_use]
     pub fn repository(&self, source: &SourceRecord) -> Option<GitSource> {
         open(source).and_then(Result::ok)
     }
 
-    /// Returns the versions that a request means: at most one a source, at least one in all.
+    /// Returns the versions of a request: at most one per source, at least one in all.
     ///
-    /// With a revision, sources that do not have it take no part.
+    /// With a revision, sources without it are left out.
     ///
     /// # Errors
-    /// Where nothing answers, which the error explains; where the revision is ambiguous in one of the sources.
+    /// If no source has it, with an explanation; if the revision is ambiguous in one of the sources.
     pub fn select(
         &self,
         reader: &IndexReader,
@@ -128,10 +128,10 @@ impl Revisions {
         })
     }
 
-    /// Returns the one version that a revision means.
+    /// Returns the one version of a revision.
     ///
     /// # Errors
-    /// As [`Self::select`], and where several sources have the revision, which the error lists.
+    /// As [`Self::select`], and if several sources have the revision, which the error lists.
     pub fn one(
         &self,
         reader: &IndexReader,
@@ -142,7 +142,7 @@ impl Revisions {
         only(self.select(reader, source, view, Some(at))?, at)
     }
 
-    /// Returns the versions that two revisions mean, of one source; of two, where each is a revision of one source only.
+    /// Returns the versions of two revisions, of one source; of two sources, if each revision exists in one source only.
     ///
     /// # Errors
     /// As [`Self::one`].
@@ -164,11 +164,11 @@ impl Revisions {
         Ok([only(from, a)?, only(to, b)?])
     }
 
-    /// Returns the kept snapshots of a source and a view, in the order of their epochs: of a view those at which it stood, and
-    /// those of the commits on its line of first parents. Without a name, those of every source, and of every view.
+    /// Returns the kept snapshots of a source and a view, in the order of their epochs: for a view its earlier and current
+    /// targets, and those of the commits on its first-parent line. Without a name, those of every source, and of every view.
     ///
     /// # Errors
-    /// Where there is no such source or view.
+    /// If there is no such source or view.
     pub fn snapshots(
         &self,
         reader: &IndexReader,
@@ -202,14 +202,14 @@ impl Revisions {
         }))
     }
 
-    /// Returns the commits at which a view stood, and those on its line of first parents.
+    /// Returns the commits that a view has pointed at, and those on its first-parent line.
     fn line_of(&self, archive: &Archive, view: ViewId, source: SourceId) -> HashSet<(SourceId, CommitId)> {
         let commit = |version: VersionId| archive.version(version).map(|version| version.commit);
         let mut commits: HashSet<CommitId> =
             archive.moves(view).iter().filter_map(|moved| commit(moved.version?)).collect();
         if let Some(head) = archive.view(view) {
             commits.extend(archive.first_parents(head).map(|version| version.commit));
-            // A commit without a snapshot breaks the log's line; the repository still has it.
+            // A commit without a snapshot interrupts the log's line; the repository still has it.
             let record = self.sources.iter().find(|(id, _)| *id == source).map(|(_, record)| record);
             let git = record.and_then(|record| self.repository(record));
             if let (Some(git), Some(head)) = (git, commit(head)) {
@@ -220,7 +220,7 @@ impl Revisions {
         commits.into_iter().map(|commit| (source, commit)).collect()
     }
 
-    /// Returns the sources that a request means.
+    /// Returns the sources of a request.
     fn wanted(&self, source: Option<&str>) -> Result<Vec<&(SourceId, SourceRecord)>, RevisionError> {
         let wanted: Vec<_> =
             self.sources.iter().filter(|(_, record)| source.is_none_or(|name| record.name == name)).collect();
@@ -252,7 +252,7 @@ fn only(selected: Vec<Selected>, rev: &str) -> Result<Selected, SearchError> {
     Ok(only)
 }
 
-/// Returns the one of several sources' failures that says most; what none of them knows is said of all.
+/// Returns the most informative of several sources' errors; an error that all share names all of them.
 fn failure(failures: Vec<RevisionError>) -> Option<RevisionError> {
     let places = failures.iter().filter_map(|error| match error {
         RevisionError::Unknown { place, .. } => Some(place.as_str()),

@@ -1,10 +1,10 @@
-//! As of a time: what a view stood at then.
+//! As of a time: the target of a view then.
 //!
 //! In: a view and a time. Out: one version.
 //!
 //! **Invariant:** two kinds of time, never mixed. A view of commits has the committers' times: the answer is the last first
-//! parent whose time is not after the one asked for, whenever it was tracked. A view of files (a directory, a work tree) has the
-//! times at which it moved: a state that comes back is there again from its return on, and not before.
+//! parent whose time is not after the requested one, no matter when it was tracked. A view of files (a directory, a work tree)
+//! has the times of its moves: a state that comes back counts again from its return on, and not before.
 
 use super::Selected;
 use super::error::RevisionError;
@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use snapshots::ViewId;
 
 impl Look<'_> {
-    /// Returns what a view stood at as of a time.
+    /// Returns the target of a view as of a time.
     pub(super) fn at_time(&self, rev: &str, time: Timestamp, view: Option<&str>) -> Result<Selected, RevisionError> {
         let (id, name) = self.view(view).ok_or_else(|| self.unknown(rev))?;
         if self.is_of_files(name) {
@@ -49,7 +49,7 @@ impl Look<'_> {
         match self.record.kind {
             SourceKind::Directory => true,
             SourceKind::Trace => false,
-            // A ref may have the name as well; then the work tree has no view.
+            // A ref may have this name too; then the work tree has no view.
             SourceKind::Git => {
                 let refs = || self.repository().and_then(|git| git.refs_called(WORKTREE_VIEW).ok());
                 name == WORKTREE_VIEW && refs().is_none_or(|refs| refs.is_empty())
@@ -57,7 +57,7 @@ impl Look<'_> {
         }
     }
 
-    /// Returns where the moves of a view had led by a time.
+    /// Returns the target of a view after its moves up to a time.
     fn stood(&self, rev: &str, time: Timestamp, (view, name): (ViewId, &str)) -> Result<Selected, RevisionError> {
         let Some(moved) = self.archive.last_move(view, time.as_millisecond()) else {
             let moves = self.archive.moves(view).iter();
@@ -82,7 +82,7 @@ impl Look<'_> {
     }
 }
 
-/// Shows seconds since 1970 as a time.
+/// Formats seconds since 1970 as a time.
 pub(crate) fn show_time(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
 }

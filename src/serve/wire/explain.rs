@@ -12,36 +12,36 @@ use serde::Serialize;
 pub struct ExplanationLine {
     /// The source's name.
     pub source: String,
-    /// The view that stands there, or was asked about.
+    /// The view that points at it, or was requested.
     pub view: Option<String>,
     /// The commit.
     pub commit: String,
-    /// Where, inside the source.
+    /// The path inside the source.
     #[serde(flatten)]
     pub path: WirePath,
-    /// How the path was taken: `source`, `folder` or `absolute`.
+    /// How the path was read: `source`, `folder` or `absolute`.
     pub taken: &'static str,
-    /// The object that stands there.
+    /// The object at the path.
     pub content: Option<String>,
     /// `indexed`, `skipped`, `fault` or `absent`.
     pub outcome: &'static str,
-    /// Why it is not indexed.
+    /// The reason why it is not indexed.
     pub reason: Option<String>,
-    /// Where it may stand, if nothing stands there.
+    /// Similar paths, if there is no document.
     pub near: Vec<WirePath>,
     /// The rule that matches the path.
     pub rule: String,
-    /// What cleans it.
+    /// Its cleaner.
     pub cleaner: String,
     /// The encoding of its bytes.
     pub encoding: Option<String>,
-    /// What says so.
+    /// The evidence for it.
     pub encoding_because: Option<&'static str>,
-    /// What cuts it.
+    /// Its chunker.
     pub chunker: String,
-    /// Why code was cut without its syntax, if it was.
+    /// The reason why code was cut without its syntax, if it was.
     pub without_syntax: Option<String>,
-    /// What the nearest manifest calls itself.
+    /// The name in the nearest manifest.
     pub module: Option<String>,
     /// Its chunks.
     pub chunks: Vec<ChunkLine>,
@@ -58,7 +58,7 @@ pub struct ChunkLine {
     pub name: Option<String>,
     /// Whether it has a vector.
     pub vector: &'static str,
-    /// The commit that brought it.
+    /// The commit that inserted it.
     pub introduced_in: Option<String>,
 }
 

@@ -1,9 +1,9 @@
 //! The shapes of JSON that scripts rely on: the only public types that are serialised.
 //!
-//! In: results of the modules before. Out: one struct for each line that a command prints.
+//! In: results of earlier modules. Out: one struct for each line that a command prints.
 //!
-//! **Invariant:** a field keeps its name and meaning once released; new ones may come. A path is shown with replacement
-//! characters, and where it is not UTF-8 its bytes stand beside it in base64.
+//! **Invariant:** a released field keeps its name and meaning; new fields may be added. A path is shown with replacement
+//! characters; if it is not UTF-8, its bytes are beside it in base64.
 
 mod explain;
 mod replay;
@@ -30,7 +30,7 @@ use base64::Engine;
 use dataflows::data::DocumentPath;
 use serde::Serialize;
 
-/// A path, and its bytes where it is not UTF-8.
+/// A path, with its bytes if it is not UTF-8.
 #[derive(Clone, Debug, Serialize)]
 pub struct WirePath {
     /// As text.

@@ -117,7 +117,7 @@ impl SearchAnswer {
     }
 }
 
-/// Returns milliseconds to three decimals: what is behind them is noise.
+/// Returns milliseconds to three decimals: further digits are noise.
 fn rounded(milliseconds: f64) -> f64 {
     (milliseconds * 1000.0).round() / 1000.0
 }

@@ -1,6 +1,6 @@
 //! The lines of `snapshots` and `bisect`.
 //!
-//! In: versions and what lies between them. Out: one line each.
+//! In: versions and their differences. Out: one line each.
 
 use super::WirePath;
 use serde::Serialize;
@@ -13,7 +13,7 @@ pub struct SnapshotLine {
     pub commit: String,
     /// The source's name.
     pub source: String,
-    /// The views that stand at it.
+    /// The views that point at it.
     pub views: Vec<String>,
     /// When it was published.
     pub epoch: u64,
@@ -23,9 +23,9 @@ pub struct SnapshotLine {
     pub parent: Option<String>,
     /// Entries alive in it.
     pub live_entries: u64,
-    /// Entries that came to life against its base.
+    /// Entries inserted against its base.
     pub inserted: u64,
-    /// Entries that died against its base.
+    /// Entries retracted against its base.
     pub retracted: u64,
     /// The digest.
     pub digest: String,
@@ -38,14 +38,14 @@ pub struct SnapshotLine {
 pub struct DiffLine {
     /// The source's name.
     pub source: String,
-    /// The view that stands at its version, or was asked about.
+    /// The view that points at its version, or was requested.
     pub view: Option<String>,
     /// `+` or `-`.
     pub op: &'static str,
-    /// Where.
+    /// Its path.
     #[serde(flatten)]
     pub path: WirePath,
-    /// What kind of thing.
+    /// The kind of text.
     pub kind: &'static str,
     /// The qualified name.
     pub symbol: Option<String>,
@@ -64,10 +64,10 @@ pub struct CopyLine {
     pub live_entries: u64,
     /// Its digest.
     pub digest: String,
-    /// Bytes that were written, of an export.
+    /// Bytes written by an export.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Whether the store had the snapshot already, of an import.
+    /// Whether the store had the snapshot before the import.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<bool>,
 }
@@ -77,7 +77,7 @@ pub struct CopyLine {
 pub struct CollectionLine {
     /// Whether it only says what would be done.
     pub dry_run: bool,
-    /// Whether all of it was done: nobody interrupted it.
+    /// Whether all of it was done, without an interruption.
     pub complete: bool,
     /// Snapshots dropped, by this run.
     pub dropped: u64,
@@ -97,7 +97,7 @@ pub struct CollectionLine {
     pub chunk_lists: u64,
     /// Results of cleaning removed.
     pub cleaned: u64,
-    /// Heads removed: what chunks are called.
+    /// Heads removed: cards without their location.
     pub heads: u64,
     /// Vectors removed from the database.
     pub stored_vectors: u64,
@@ -107,9 +107,9 @@ pub struct CollectionLine {
     pub readers: u64,
     /// Bytes by part.
     pub bytes: BTreeMap<String, StoredBytes>,
-    /// Bytes of the database's file that are written over before it grows.
+    /// Free bytes of the database's file, which are reused before it grows.
     pub free_bytes: u64,
-    /// Bytes that hold nothing any more, in files that are gone or for what comes.
+    /// Bytes that were freed, in removed files or for reuse.
     pub given_back_bytes: u64,
     /// From start to end.
     pub seconds: f64,
@@ -118,9 +118,9 @@ pub struct CollectionLine {
 /// The bytes of a part of a store.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct StoredBytes {
-    /// In front of the run.
+    /// Before the run.
     pub before: u64,
-    /// Behind it.
+    /// After the run.
     pub after: u64,
 }
 
@@ -131,7 +131,7 @@ pub struct BisectStepLine {
     pub step: usize,
     /// The source's name.
     pub source: String,
-    /// The view that was asked about, or stands there.
+    /// The view that was requested, or points at it.
     pub view: Option<String>,
     /// The snapshot that was searched.
     pub commit: String,
@@ -139,10 +139,10 @@ pub struct BisectStepLine {
     pub rank: Option<usize>,
 }
 
-/// What `bisect` found.
+/// The result of `bisect`.
 #[derive(Debug, Serialize)]
 pub struct BisectAnswer {
-    /// The first snapshot whose answer has the document no more.
+    /// The first snapshot whose answer lacks the document.
     pub first_bad: String,
     /// The one before it.
     pub last_good: String,
@@ -158,13 +158,13 @@ pub struct BisectAnswer {
     pub searches: usize,
 }
 
-/// A line of `bisect` about an entry of the expected document that came or went, or an entry that overtook it.
+/// A line of `bisect` about an inserted or retracted entry of the expected document, or an entry that overtook it.
 #[derive(Debug, Serialize)]
 pub struct BisectChange {
-    /// The entry; `=` where it was there before.
+    /// The entry; `=` if it was there before.
     #[serde(flatten)]
     pub change: DiffLine,
-    /// Its rank in the first bad snapshot, if it was not in front before.
+    /// Its rank in the first bad snapshot, if it was not before the document earlier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overtook_at: Option<usize>,
 }

@@ -1,6 +1,6 @@
-//! What `dump` and `status` say of a store.
+//! The output of `dump` and `status`.
 //!
-//! In: entries, sources, views and faults. Out: one line an entry, one object a store.
+//! In: entries, sources, views and faults. Out: one line per entry, one object per store.
 
 use super::{WirePath, WorkCounts};
 use crate::search::show_time;
@@ -13,20 +13,20 @@ use std::collections::BTreeMap;
 pub struct DumpLine {
     /// The source's name.
     pub source: String,
-    /// Where.
+    /// Its path.
     #[serde(flatten)]
     pub path: WirePath,
-    /// What kind of thing.
+    /// The kind of text.
     pub kind: &'static str,
     /// The qualified name.
     pub symbol: Option<String>,
-    /// On which lines.
+    /// Its lines.
     pub lines: Option<[u32; 2]>,
-    /// Names the text.
+    /// The hash of the text.
     pub text_hash: String,
-    /// Names the vector's bits, nothing for an entry without a vector.
+    /// The hash of the vector's bits, nothing for an entry without a vector.
     pub vector_hash: Option<String>,
-    /// The commit that brought it.
+    /// The commit that inserted it.
     pub introduced_in: Option<String>,
 }
 
@@ -35,13 +35,13 @@ pub struct DumpLine {
 pub struct StatusAnswer {
     /// Every source.
     pub sources: Vec<SourceStatus>,
-    /// Entries that are stored, alive or not.
+    /// Stored entries, alive or not.
     pub entries: u64,
     /// Bytes on disk by part.
     pub bytes: BTreeMap<&'static str, u64>,
-    /// All work since the store was made.
+    /// All work since the store was created.
     pub work: WorkCounts,
-    /// The last collection that was whole.
+    /// The last complete collection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_collection: Option<CollectedStatus>,
     /// The process that writes to the store.
@@ -55,9 +55,9 @@ pub struct RunningStatus {
     pub running: bool,
     /// Its number.
     pub process: Option<u32>,
-    /// When it started, as far as it has reported.
+    /// Its start, as last reported.
     pub since: Option<String>,
-    /// When a tracker last reported.
+    /// The time of a tracker's last report.
     pub reported: Option<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct CollectedStatus {
     pub dropped: u64,
     /// Entries that it removed.
     pub entries: u64,
-    /// Bytes that it gave back, to the system or for what comes.
+    /// Bytes that it freed, for the system or for reuse.
     pub bytes: u64,
 }
 
@@ -98,14 +98,14 @@ pub struct SourceStatus {
     pub without_syntax: BTreeMap<&'static str, u64>,
     /// Documents whose encoding was guessed from few characters.
     pub unsure: UnsureStatus,
-    /// What went wrong with which document.
+    /// The faults of documents.
     pub faults: Vec<FaultStatus>,
-    /// How the tracker that runs, or ran last, is doing with it.
+    /// The state of the running tracker, or of the last one.
     #[serde(flatten)]
     pub tracker: Option<TrackerStatus>,
 }
 
-/// Documents whose encoding may be another than was guessed.
+/// Documents whose guessed encoding may be wrong.
 #[derive(Debug, Default, Serialize)]
 pub struct UnsureStatus {
     /// How many there are.
@@ -114,48 +114,48 @@ pub struct UnsureStatus {
     pub first: Vec<UnsureFile>,
 }
 
-/// A document whose encoding may be another than was guessed.
+/// A document whose guessed encoding may be wrong.
 #[derive(Debug, Serialize)]
 pub struct UnsureFile {
-    /// Where it stands.
+    /// Its path.
     #[serde(flatten)]
     pub path: WirePath,
-    /// What was guessed.
+    /// The guessed encoding.
     pub encoding: String,
-    /// The rule that the document is under.
+    /// The document's rule.
     pub rule: String,
 }
 
-/// How a tracker is doing with a source.
+/// A tracker's state of a source.
 #[derive(Debug, Serialize)]
 pub struct TrackerStatus {
-    /// What is watched, and how well.
+    /// What is watched, with its health.
     pub watches: Vec<WatchStatus>,
     /// Matched tags that are no commits.
     pub skipped_tags: u64,
     /// Matched refs that cannot be read.
     pub broken_refs: u64,
-    /// How fetching goes, where it was asked for.
+    /// The state of fetching, if it is enabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetch: Option<FetchStatus>,
-    /// What is wrong with the source as a whole; what was indexed of it stays.
+    /// The trouble of the whole source; its indexed content stays.
     pub trouble: Option<TroubleStatus>,
     /// Heads and commits that are left out.
     pub left_out: Vec<LeftOutStatus>,
-    /// Files and folders that cannot be read; what was indexed there stays. At most a hundred of them.
+    /// Files and folders that cannot be read; their indexed content stays. At most a hundred of them.
     pub unreadable: Vec<UnreadableStatus>,
     /// How many there are.
     pub unreadable_paths: u64,
 }
 
-/// What is wrong, since when, and when it is tried again.
+/// A trouble, its first time, and the time of the next try.
 #[derive(Debug, Serialize)]
 pub struct TroubleStatus {
-    /// What was tried, on what, and why it failed.
+    /// The attempt, its object, and the reason of the failure.
     pub what: String,
-    /// Since when.
+    /// The first time.
     pub since: String,
-    /// When it is tried again; nothing where only a change of the source can help.
+    /// The time of the next try; nothing if only a change of the source can help.
     pub next_try: Option<String>,
 }
 
@@ -166,7 +166,7 @@ pub struct LeftOutStatus {
     pub view: String,
     /// The commit, if it is one.
     pub commit: Option<String>,
-    /// What is wrong with it.
+    /// Its trouble.
     #[serde(flatten)]
     pub trouble: TroubleStatus,
 }
@@ -174,12 +174,12 @@ pub struct LeftOutStatus {
 /// A file or folder that cannot be read.
 #[derive(Debug, Serialize)]
 pub struct UnreadableStatus {
-    /// Where.
+    /// Its path.
     #[serde(flatten)]
     pub path: WirePath,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// Since when.
+    /// The first time.
     pub since: String,
 }
 
@@ -204,31 +204,31 @@ impl From<&UnreadableState> for UnreadableStatus {
     }
 }
 
-/// How well one thing is watched.
+/// The health of one watch.
 #[derive(Debug, Serialize)]
 pub struct WatchStatus {
     /// `refs`, `files` or `worktree`.
     pub what: String,
     /// When the last file event came.
     pub last_event: Option<String>,
-    /// When all of it was last looked at.
+    /// The time of the last full look.
     pub last_reconcile: Option<String>,
-    /// Why events are not (all) to be had.
+    /// The reason why events are missing.
     pub warning: Option<String>,
     /// How often the watcher died and was started again.
     pub restarts: u32,
 }
 
-/// How fetching goes.
+/// The state of fetching.
 #[derive(Debug, Serialize)]
 pub struct FetchStatus {
-    /// When a fetch last succeeded.
+    /// The time of the last successful fetch.
     pub last: Option<String>,
-    /// How many failed since.
+    /// The failures since.
     pub failures: u32,
-    /// Why the last one failed.
+    /// The error of the last one.
     pub error: Option<String>,
-    /// When the next one is due.
+    /// The time of the next one.
     pub next: Option<String>,
 }
 
@@ -264,17 +264,16 @@ impl From<&SourceState> for TrackerStatus {
 pub struct ViewStatus {
     /// Its name.
     pub name: String,
-    /// The commit that it stands at.
+    /// Its commit.
     pub commit: String,
-    /// When it moved there.
+    /// The epoch of its last move.
     pub epoch: u64,
-    /// First-parent commits of the ref that have no snapshot yet; nothing for files on disk, and where the repository cannot be
-    /// asked.
+    /// First-parent commits of the ref without a snapshot; nothing for files on disk, and if the repository cannot be read.
     pub behind: Option<u64>,
-    /// Of files on disk: when all of them were last looked at.
+    /// For files on disk: the time of the last full look.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub looked_at: Option<String>,
-    /// Why the repository cannot be asked.
+    /// The reason why the repository cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
     /// Entries alive in it.
@@ -284,13 +283,13 @@ pub struct ViewStatus {
 /// One fault in `status`.
 #[derive(Debug, Serialize)]
 pub struct FaultStatus {
-    /// Where.
+    /// Its path.
     #[serde(flatten)]
     pub path: WirePath,
-    /// Which stage failed.
+    /// The failed stage.
     pub stage: &'static str,
-    /// What was tried and why it failed.
+    /// The attempt and the reason of the failure.
     pub error: String,
-    /// The commit since which it is so.
+    /// The commit since which it lasts.
     pub since: Option<String>,
 }

@@ -1,6 +1,6 @@
-//! The lines of `track`, and the work that epochs took.
+//! The lines of `track`, and the work of epochs.
 //!
-//! In: published epochs and receipts. Out: one line an epoch, and a summary.
+//! In: published epochs and receipts. Out: one line per epoch, and a summary.
 
 use crate::index::apply::Published;
 use crate::search::show_time;
@@ -31,18 +31,18 @@ struct DocumentCounts {
     removed: u64,
 }
 
-/// What an epoch, or all of them, took.
+/// The work of an epoch, or of all of them.
 #[derive(Debug, Default, Serialize)]
 pub struct WorkCounts {
     /// Contents that were cleaned.
     pub cleaned: u64,
     /// Texts that were cut.
     pub chunked: u64,
-    /// Texts that were given to the model.
+    /// Texts that the model embedded.
     pub embedded: u64,
-    /// Entries that came to life.
+    /// Inserted entries.
     pub inserted: u64,
-    /// Entries that died.
+    /// Retracted entries.
     pub retracted: u64,
     /// Inputs that the memo answered.
     pub cache_hits: u64,
@@ -70,9 +70,9 @@ struct Milliseconds {
     chunk: f32,
     embed: f32,
     apply: f32,
-    /// From the first look at what the epoch is made of to its version.
+    /// From the first look at the epoch's changes to its version.
     total: f32,
-    /// How much of that was spent on epochs before it and on others of its batch.
+    /// The part of that spent on earlier epochs and on others of its batch.
     waited: f32,
 }
 
@@ -116,16 +116,16 @@ pub struct SummaryLine {
     pub summary: Summary,
 }
 
-/// What a run took.
+/// The work of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Summary {
     /// Lines printed.
     pub epochs: u64,
-    /// Entries that came to life.
+    /// Inserted entries.
     pub inserted: u64,
-    /// Entries that died.
+    /// Retracted entries.
     pub retracted: u64,
-    /// Texts that were given to the model.
+    /// Texts that the model embedded.
     pub embedded: u64,
     /// From start to end.
     pub seconds: f64,

@@ -1,16 +1,16 @@
 //! The lines of `snapshots verify`.
 //!
-//! In: what does not fit. Out: one line a finding, and a summary.
+//! In: inconsistencies. Out: one line per finding, and a summary.
 
 use crate::index::audit::Finding;
 use serde::Serialize;
 
-/// A line of `snapshots verify`: something that does not fit.
+/// A line of `snapshots verify`: an inconsistency.
 #[derive(Debug, Serialize)]
 pub struct FindingLine {
-    /// Where.
+    /// The part of the store.
     pub part: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
     /// The damaged file.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -18,12 +18,12 @@ pub struct FindingLine {
     /// The commit of the version where it begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// How many entries or documents it is about.
+    /// How many entries or documents are affected.
     pub count: u64,
     /// The first of their paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// What to do.
+    /// The advice.
     pub next: &'static str,
 }
 
@@ -50,7 +50,7 @@ pub struct VerifySummaryLine {
     pub summary: VerifySummary,
 }
 
-/// What `snapshots verify` checked.
+/// The scope of `snapshots verify`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct VerifySummary {
     /// Lines printed.
@@ -69,7 +69,7 @@ pub struct VerifySummary {
     pub orphans: u64,
     /// Entries of dropped snapshots that are still stored.
     pub garbage: u64,
-    /// Entries that no kept snapshot reaches and that an index lacks; they are made whole when they come back.
+    /// Entries that no kept snapshot reaches and that an index lacks; a publish that names one rebuilds it.
     pub incomplete: u64,
     /// From start to end.
     pub seconds: f64,

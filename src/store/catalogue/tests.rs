@@ -1,4 +1,4 @@
-//! What the catalogue promises: rows come back as they were written, by ordinal and by identity, and orphans go.
+//! Promises of the catalogue: rows come back unchanged, by ordinal and by identity, and orphans are removed.
 
 use super::*;
 use crate::store::packing::cases;
@@ -120,7 +120,7 @@ proptest! {
             for (ordinal, (record, _)) in &entries {
                 prop_assert_eq!(catalogue.entry_ordinal(record.entry.id()).unwrap(), Some(Ordinal::new(*ordinal)));
             }
-            // What was orphaned may have been overwritten since.
+            // An orphan may have been overwritten since.
             let columns = Columns::default();
             let key = |(record, _): &(EntryRecord, Card)| (record.entry.path.clone(), record.entry.id());
             for (left, of_left) in &entries {

@@ -1,15 +1,15 @@
 //! The columns of entries in the database: path, head and place of many ordinals in one row.
 //!
 //! In: the numbers of entries, in the transaction that writes their rows. Out: the numbers of all ordinals, from a thousandth of
-//! the pages that their rows are spread over.
+//! the pages of their rows.
 //!
-//! **Invariant:** a slot says what the entry's row says, for every entry that has a row: both are written by one transaction, and
-//! rows never change. A slot whose row is gone may stay, and nobody asks for it: no version has its ordinal. A block that is not
-//! there, or is damaged, is read from the rows themselves. The table is filled by the first writer that finds it empty; until then, and in
-//! builds that do not know it, nothing depends on it.
+//! **Invariant:** a slot equals the entry's row, for every entry with a row: one transaction writes both, and rows never change.
+//! The slot of a removed row may stay, because no version has its ordinal and no code reads it. A missing or damaged block is
+//! read from the rows. The first writer that finds the table empty fills it. Until then, and in builds that do not know it,
+//! nothing depends on it.
 //!
-//! A question with a filter needs the numbers of all that lives. Rows of entries lie in pages that were filled between those of
-//! other tables; to touch all of them makes most of the file resident (`docs/decisions/0021-columns.md`).
+//! A filter needs the numbers of all live entries. Their rows are in pages between those of other tables, and touching all of
+//! them makes most of the file resident (`docs/decisions/0021-columns.md`).
 
 use crate::store::packing::{BLOCK, Numbers, pack_block, unpack_block, unpack_entry};
 use crate::store::tables::{Opened, Tables};
@@ -17,7 +17,7 @@ use crate::store::{CodecError, StoreError};
 use heed::{RoTxn, RwTxn};
 use std::ops::RangeInclusive;
 
-/// Notes the numbers of entries, whose rows are written by the same transaction.
+/// Writes the numbers of entries whose rows the same transaction writes.
 pub(in crate::store) fn put(
     tables: &Opened,
     txn: &mut RwTxn<'_>,
@@ -41,7 +41,7 @@ pub(in crate::store) fn put(
     Ok(())
 }
 
-/// Calls `with` with the numbers of every entry from one ordinal to another, and perhaps with those of rows that are gone.
+/// Calls `with` with the numbers of every entry from one ordinal to another, and possibly with those of removed rows.
 pub(super) fn each(
     tables: &Opened,
     txn: &RoTxn<'_>,
@@ -56,7 +56,7 @@ pub(super) fn each(
     Ok(())
 }
 
-/// Fills the table from the rows of entries, if it has no row yet.
+/// Fills the table from the rows of entries, if it is empty.
 pub(in crate::store) fn fill(tables: &Tables) -> Result<(), StoreError> {
     let Some(columns) = tables.columns else { return Ok(()) };
     let txn = tables.read()?;
@@ -103,13 +103,13 @@ const fn first_of(block: u32) -> u32 {
     block * BLOCK as u32
 }
 
-/// Returns the slots of a block: from its row, or from those of its entries where it has none or one that is damaged.
+/// Returns the slots of a block: from its row, or from the rows of its entries if it is missing or damaged.
 fn slots(tables: &Opened, txn: &RoTxn<'_>, block: u32) -> Result<Vec<Option<Numbers>>, StoreError> {
     let packed = tables.columns.map(|columns| columns.bytes(txn, &block.to_be_bytes())).transpose()?.flatten();
     packed.and_then(unpack_block).map_or_else(|| from_rows(tables, txn, block), Ok)
 }
 
-/// Returns the slots of a block as the rows of its entries say.
+/// Returns the slots of a block from the rows of its entries.
 fn from_rows(tables: &Opened, txn: &RoTxn<'_>, block: u32) -> Result<Vec<Option<Numbers>>, StoreError> {
     let first = first_of(block);
     let mut slots = Vec::new();

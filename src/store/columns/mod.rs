@@ -1,14 +1,14 @@
-//! Which path, head and place each entry has, by their numbers and in memory: what a filter looks at, and what ties go by.
+//! Path, head and place of each entry, by number and in memory: the input of filters and of the order of ties.
 //!
 //! In: the columns of entries in the database, each block read once; and paths, each read once. Out: which of a version's entries
 //! have a path, a head and a place that pass; which of two entries comes first.
 //!
-//! **Invariant:** an ordinal's row never changes, so what was read stays true; nor does what a number stands for, so what a filter
-//! said of it stays true as well. Each path, head and place is judged once a filter, however many entries share it, and not
-//! again where one of the last filters comes again (`docs/benchmarks.md`, a million entries).
+//! **Invariant:** an ordinal's row never changes, and neither does the value of a number, so cached data and cached verdicts of
+//! filters stay valid. A filter judges each path, head and place once, however many entries share it; a recent filter is not
+//! judged again.
 //!
-//! Twelve bytes an ordinal, the paths, and a byte for each number that one of the last filters looked at. Two ranked lists that are
-//! fused have hundreds of ties; in the database each would touch four places of a large file.
+//! It takes twelve bytes an ordinal, the paths, and a byte for each number that a recent filter judged. Two fused lists have
+//! hundreds of ties; in the database each would touch four places of a large file.
 
 pub(super) mod blocks;
 mod paths;
@@ -25,26 +25,26 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
-/// The number of an ordinal that has no row; no table gives it out as long as there is memory for what it numbers.
+/// The number of an ordinal without a row; no table assigns it before memory is exhausted.
 const NONE: u32 = u32::MAX;
-/// So many filters are remembered: some hundred kilobytes each at a million entries.
+/// So many filters are cached: some hundred kilobytes each at a million entries.
 const REMEMBERED: usize = 8;
 
-/// Says what passes. Whatever it does not look at passes.
+/// A filter. Parts that it does not look at pass.
 pub trait Judge {
-    /// What it is called: of two with one name, each lets pass what the other does.
+    /// The cache key is the name: equal names must mean equal filters.
     fn name(&self) -> &str;
-    /// Whether paths, heads and places are looked at.
+    /// Whether it judges paths, heads and places.
     fn looks_at(&self) -> [bool; 3];
-    /// Whether a path passes, which is shown with replacement characters.
+    /// Whether a path passes; it has replacement characters.
     fn path(&self, path: &str) -> bool;
-    /// Whether kind, language, symbol and name of a card pass, which stands nowhere.
+    /// Whether kind, language, symbol and name of a card without location pass.
     fn head(&self, card: &Card) -> bool;
     /// Whether a module and labels pass.
     fn place(&self, module: &str, labels: &[(String, String)]) -> bool;
 }
 
-/// The columns of entries, and what the last filters said of them.
+/// The columns of entries, and the verdicts of recent filters.
 #[derive(Default)]
 pub struct Columns {
     known: RwLock<Known>,
@@ -52,14 +52,14 @@ pub struct Columns {
     remembered: Mutex<Vec<(String, [Verdicts; 3])>>,
 }
 
-/// The numbers of path, head and place of each entry up to some ordinal, and all paths that these name.
+/// The numbers of path, head and place of each entry up to some ordinal, and all of their paths.
 #[derive(Default)]
 struct Known {
     numbers: [Vec<u32>; 3],
     paths: Paths,
 }
 
-/// What a filter says of numbers.
+/// The verdicts of a filter on numbers.
 #[derive(Default)]
 struct Verdicts(Vec<Verdict>);
 
@@ -88,7 +88,7 @@ impl Columns {
     /// Returns those of `entries` that pass.
     ///
     /// # Errors
-    /// Where the database fails, or a number leads nowhere.
+    /// If the database fails, or a number has no row.
     pub fn passing(
         &self,
         catalogue: &Catalogue,
@@ -120,10 +120,10 @@ impl Columns {
         Ok(passing.into_owned())
     }
 
-    /// Returns which of two entries comes first by (path, identity); the database is asked within a path only.
+    /// Returns which of two entries comes first by (path, identity); the database is read within a path only.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn compare(&self, catalogue: &Catalogue, left: Ordinal, right: Ordinal) -> Result<Ordering, StoreError> {
         let known = self.known(catalogue, left.max(right).get())?;
         let [left_path, right_path] = [known.path_number(catalogue, left)?, known.path_number(catalogue, right)?];
@@ -134,10 +134,10 @@ impl Columns {
         Ok(known.path(&tables, left_path)?.cmp(known.path(&tables, right_path)?))
     }
 
-    /// Calls `look` with each path at which one of `entries` stands, in no order.
+    /// Calls `look` with each distinct path of `entries`, in no order.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn each_path(
         &self,
         catalogue: &Catalogue,
@@ -154,10 +154,10 @@ impl Columns {
         Ok(())
     }
 
-    /// Returns the paths at which entries stand, each once, sorted by bytes.
+    /// Returns the distinct paths of entries, sorted by bytes.
     ///
     /// # Errors
-    /// Where the database fails or lacks one of the rows.
+    /// If the database fails or lacks one of the rows.
     pub fn paths(&self, catalogue: &Catalogue, entries: &[Ordinal]) -> Result<Vec<DocumentPath>, StoreError> {
         let Some(last) = entries.iter().max() else { return Ok(Vec::new()) };
         let known = self.known(catalogue, last.get())?;
@@ -172,14 +172,14 @@ impl Columns {
     /// Returns the number of an entry's path.
     ///
     /// # Errors
-    /// Where the database fails or lacks the row.
+    /// If the database fails or lacks the row.
     pub fn path_number(&self, catalogue: &Catalogue, entry: Ordinal) -> Result<u32, StoreError> {
         self.known(catalogue, entry.get())?.path_number(catalogue, entry)
     }
 
-    /// Returns what is known, once that reaches up to `last`.
+    /// Returns the columns, read up to `last` at least.
     fn known(&self, catalogue: &Catalogue, last: u32) -> Result<RwLockReadGuard<'_, Known>, StoreError> {
-        // A panic while they were read leaves columns that end before they say.
+        // A panic during the read leaves columns that are shorter than stated.
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if known.reaches(last) {
             return Ok(known);
@@ -190,7 +190,7 @@ impl Columns {
         Ok(self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns what a filter said before.
+    /// Returns the cached verdicts of a filter.
     fn recall(&self, name: &str) -> (String, [Verdicts; 3]) {
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         match remembered.iter().position(|(known, _)| known == name) {
@@ -210,7 +210,7 @@ impl Columns {
 
 impl Known {
     fn reaches(&self, last: u32) -> bool {
-        // The last of them is read to its end last.
+        // The last of them is read last.
         self.numbers[2].len() > last as usize
     }
 
@@ -223,7 +223,7 @@ impl Known {
         self.paths.get(number).ok_or_else(|| tables.paths.values.lost(number))
     }
 
-    /// Reads the numbers of all ordinals up to `last` that were not read yet, and the paths.
+    /// Reads the numbers of all unread ordinals up to `last`, and the paths.
     fn read_on(&mut self, tables: &Opened, txn: &RoTxn<'_>, last: u32) -> Result<(), StoreError> {
         if self.reaches(last) {
             return Ok(());
@@ -238,7 +238,7 @@ impl Known {
         })?;
         for (numbers, read) in self.numbers.iter_mut().zip(read) {
             numbers.truncate(start);
-            // A little room for what the next commits bring, and not as much again.
+            // A little room for the next commits, instead of doubling.
             numbers.reserve_exact(read.len().max(start / 32));
             numbers.extend(read);
         }
@@ -246,7 +246,7 @@ impl Known {
     }
 }
 
-/// Returns the numbers of `entries` of which nothing is known, ascending, or an ordinal that has none.
+/// Returns the unjudged numbers of `entries`, ascending, or an ordinal that has none.
 fn unjudged(entries: &RoaringBitmap, numbers: &[u32], verdicts: &Verdicts) -> Result<Vec<u32>, u32> {
     let mut unjudged = Vec::new();
     let mut last = NONE;

@@ -1,4 +1,4 @@
-//! Blocks against the rows that they are made of, whoever wrote or lost them.
+//! Blocks against their rows, after any writes and losses.
 
 use super::blocks::{count_odd, each, fill, put};
 use crate::store::packing::{BLOCK, Numbers, PackedEntry, cases, pack_block, pack_entry};
@@ -13,7 +13,7 @@ fn tables() -> (TempDir, Tables) {
     (folder, tables)
 }
 
-/// Writes rows of entries, and their columns as well if that is asked for.
+/// Writes rows of entries, and optionally their columns.
 fn write(tables: &Tables, entries: &BTreeMap<u32, Numbers>, with_columns: bool) {
     let mut txn = tables.write().unwrap();
     for (ordinal, [path, head, place]) in entries {
@@ -58,7 +58,7 @@ proptest! {
     ) {
         let (_folder, tables) = tables();
         let mut entries: BTreeMap<u32, Numbers> = BTreeMap::new();
-        // A build that knows no columns writes first, if ever; the next writer fills them in.
+        // A build without columns writes first, if ever; the next writer fills them in.
         let first = batches.iter().position(|(_, knows)| *knows).unwrap_or(batches.len());
         for (at, (batch, _)) in batches.into_iter().enumerate() {
             let fresh: BTreeMap<u32, Numbers> = batch.into_iter().filter(|(ordinal, _)| !entries.contains_key(ordinal)).collect();
@@ -99,7 +99,7 @@ fn filling_happens_once_and_leaves_no_block_out() {
     columns.remove(&mut txn, &2_u32.to_be_bytes()).unwrap();
     txn.commit().unwrap();
     fill(&tables).unwrap();
-    assert_eq!(len(), 3, "a table that has rows is kept up by whoever writes entries");
+    assert_eq!(len(), 3, "every writer of entries updates a table that has rows");
 }
 
 #[test]
@@ -124,5 +124,5 @@ fn numbers_that_differ_from_a_row_are_counted() {
     slots.truncate(20);
     assert_eq!(odd(&slots), 22);
     slots.resize(60, Some([1, 1, 1]));
-    assert_eq!(odd(&slots[..]), 22, "rows that are gone leave slots, which nobody asks for");
+    assert_eq!(odd(&slots[..]), 22, "removed rows leave slots, which are never read");
 }

@@ -1,9 +1,9 @@
-//! From a generation of results to rows, inside the transaction that stores it.
+//! Writes a generation of results as rows, inside a transaction.
 //!
-//! In: results by identity. Out: rows, which name texts and heads by number.
+//! In: results by identity. Out: rows, which refer to texts and heads by number.
 //!
-//! **Invariant:** what a row names is stored by the same transaction or was before: a list, or a cleaned text, whose text
-//! nobody told stops the flush.
+//! **Invariant:** the same transaction or an earlier one stores everything that a row refers to. A list, or a cleaned text, whose
+//! text was not announced stops the flush.
 
 use super::super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, TextPlace, pack_list};
 use super::super::seen::head_key;
@@ -30,10 +30,10 @@ struct Named<'g> {
 }
 
 impl Shared {
-    /// Writes a generation, each table in the order of its keys, which spares the database half of its page splits.
+    /// Writes a generation, each table in key order, which saves the database half of its page splits.
     ///
-    /// What is looked up by hashes goes first: it takes the pages that it left in the transactions before, so the pages that any look-up may touch
-    /// stay together, and texts and vectors lie behind them.
+    /// Tables with hash keys go first: they reuse the pages that they freed in earlier transactions, so the pages that look-ups
+    /// touch stay together, and texts and vectors come after them.
     pub(super) fn write_out(
         &self,
         tables: &Tables,
@@ -88,7 +88,7 @@ impl Shared {
         tables.vectors.put(txn, first_vector, vectors.iter().map(|(key, components)| (key, bytes(components))))
     }
 
-    /// Returns what a vector is known by, and its components; nothing for a fault, which is not stored.
+    /// Returns the key of a vector, and its components; nothing for a fault, which is not stored.
     fn vector<'g>(&self, (id, embedded): (&EmbedId, &'g Embedded)) -> Option<(VectorKey, &'g [f16])> {
         let components = match embedded {
             Embedded::Vector(vector) => vector.components(),
@@ -99,7 +99,7 @@ impl Shared {
     }
 }
 
-/// Returns the number of a text that this generation names, or that is stored.
+/// Returns the number of a text of this generation, or of a stored one.
 fn number_of(
     tables: &Tables,
     named: &FxHashMap<TextHash, u32>,
@@ -136,9 +136,9 @@ fn write_texts(
     Ok(())
 }
 
-/// Gives numbers to the texts that are new, and returns the number of every text that the lists or this generation name.
+/// Assigns numbers to new texts, and returns the number of every text in the lists or this generation.
 ///
-/// New texts get their numbers in the order in which the lists name them, so that a list of new texts is a run.
+/// New texts get their numbers in the order of the lists, so that a list of new texts is a run.
 fn name_texts<'g>(
     tables: &Tables,
     lists: &[(&ChunkingId, &Arc<Chunked>)],
@@ -188,7 +188,7 @@ fn name_texts<'g>(
     Ok(named)
 }
 
-/// Returns the rows of a map in the order of their keys as the database has them.
+/// Returns the rows of a map in the database's key order.
 fn sorted<K: Copy, V>(map: &FxHashMap<K, V>, bytes: impl Fn(K) -> [u8; 16]) -> Vec<(&K, &V)> {
     let mut rows: Vec<_> = map.iter().collect();
     rows.sort_unstable_by_key(|(key, _)| bytes(**key));

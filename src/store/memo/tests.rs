@@ -1,4 +1,4 @@
-//! What the memo promises: the first answer, across flushes that are lost and processes that end.
+//! Promises of the memo: the first answer stays, across lost flushes and process ends.
 
 mod wholes;
 
@@ -102,7 +102,7 @@ fn list(parts: &[(u8, u8, u32)]) -> (Chunked, Vec<(TextHash, String)>) {
     (Chunked::Chunks(parts.iter().map(chunk).collect()), texts)
 }
 
-/// What is done to a memo.
+/// An operation on a memo.
 #[derive(Clone, Debug)]
 enum Step {
     Put(u64, Vec<(u8, u8, u32)>),
@@ -132,7 +132,7 @@ proptest! {
         layout.create().unwrap();
         let mut database = Database::open_writer(&layout).unwrap();
         let mut memo = database.memo(ModelId::default());
-        // What was put first, and what of it is durable.
+        // The first values, and the durable ones among them.
         let (mut put, mut durable) = (BTreeMap::new(), BTreeMap::new());
         for step in steps {
             match step {
@@ -187,7 +187,7 @@ fn what_two_made_at_once_is_stored_once() {
     let (chunked, texts) = list(&[(0, 1, 1), (1, 2, 9)]);
     let embed = EmbedId { card: card("once").hash(), text: texts[0].0 };
     let vector = Embedded::Vector(Vector::from_components(vec![f16::ONE, f16::ZERO]).unwrap());
-    // Each looks whether it is stored before the other has stored it.
+    // Each checks whether it is stored before the other has stored it.
     let memos = [database.memo(model), database.memo(model)];
     for memo in &memos {
         memo.put_chunks(id(1), None, chunked.clone(), texts.clone(), Keep::Durable);
@@ -284,7 +284,7 @@ fn what_was_swept_comes_back_under_a_new_number_and_no_number_comes_again() {
     put(1, &[(0, 1, 1), (1, 2, 9), (2, 3, 20)]);
     put(2, &[(0, 1, 1), (3, 4, 9)]);
     let before = numbers();
-    // Nothing but the second list is needed: the texts and heads of the first go, but for those that the second names.
+    // Only the second list is needed: the first one's texts and heads are removed, except those that the second refers to.
     let mut needed = Needed::default();
     needed.chunks(id(2));
     let sweep = |needed: &Needed| {

@@ -1,8 +1,8 @@
-//! Path, head and place of neighbouring entries, by their numbers: what a filter looks at, in a byte or three an entry.
+//! Packs path, head and place of neighbouring entries, by number: the input of filters, in one to three bytes an entry.
 //!
 //! In: a slot for each ordinal of a block, some of them empty. Out: their bytes, and back.
 //!
-//! **Invariant:** unpacking gives what was packed, or nothing; equal slots have equal bytes.
+//! **Invariant:** unpacking gives the packed slots, or nothing; equal slots have equal bytes.
 //!
 //! ```text
 //! slot    head step × 4 + kind      LEB128; steps zigzag from the slot before, which is 0, 0, 0 at the start
@@ -15,7 +15,7 @@ use super::varint;
 /// The numbers of path, head and place of an entry.
 pub(in crate::store) type Numbers = [u32; 3];
 
-/// How many ordinals share a block: hardly one takes more than a page.
+/// Ordinals per block: hardly any block takes more than a page.
 pub(in crate::store) const BLOCK: usize = 1024;
 
 const SAME: u64 = 0;
@@ -53,7 +53,7 @@ pub(in crate::store) fn pack_block(slots: &[Option<Numbers>]) -> Vec<u8> {
     packed
 }
 
-/// Returns the slots that [`pack_block`] packed, up to the last one that is not empty.
+/// Returns the slots of [`pack_block`], up to the last one that is not empty.
 pub(in crate::store) fn unpack_block(mut packed: &[u8]) -> Option<Vec<Option<Numbers>>> {
     let mut slots = Vec::with_capacity(BLOCK);
     let mut before = [0; 3];

@@ -1,4 +1,4 @@
-//! Chunk lists: what each chunk is called, what it says and where it stands, by number.
+//! Packs chunk lists: head, text and lines of each chunk, by number.
 //!
 //! In: lists whose heads and texts have numbers. Out: their bytes, and back.
 //!
@@ -12,14 +12,14 @@
 //! ggg     first line less the last line before, up to 6; 7: a step from there
 //! ```
 //!
-//! What a list left off at is the number in front of the last step 1 or 2: behind an edited chunk, which got new
-//! numbers, those of its neighbours go on.
+//! The number "left off" is the one before the last step 1 or 2: after an edited chunk, which got new numbers, those of its
+//! neighbours continue.
 //!
-//! **Invariant:** unpacking gives what was packed, whatever its numbers; of other bytes it gives nothing, or a list of
-//! no more chunks than there are bytes.
+//! **Invariant:** unpacking gives the packed list, whatever its numbers; other bytes give nothing, or a list of at most as many
+//! chunks as bytes.
 //!
-//! An edit of one chunk writes the list of its whole document again: most of the chunks it left alone cost a byte each,
-//! since texts and heads got their numbers in the order in which a list first named them.
+//! An edit of one chunk writes the list of its whole document again. Most unchanged chunks cost a byte each, because texts and
+//! heads have numbers in the order of their first occurrence in a list.
 
 use super::varint;
 use dataflows::data::{Lines, NoSyntax};
@@ -28,20 +28,20 @@ const CHUNKS: u8 = 0;
 const FAULT: u8 = 1;
 const WITHOUT_SYNTAX: u8 = 2;
 
-/// Marks a chunk that is not the usual one.
+/// Marks an irregular chunk.
 const OTHER: u8 = 0x80;
-/// First line less the last line before, of the usual chunk.
+/// First line minus the previous last line, of a regular chunk.
 const USUAL_GAP: u32 = 2;
 const HEAD_SHIFT: u8 = 2;
 const GAP_SHIFT: u8 = 4;
 const FAR: u8 = 7;
 
-/// How a text follows from those before it.
+/// The relation of a text to the earlier ones.
 const TEXT_NEXT: u8 = 0;
 const TEXT_STEP: u8 = 1;
 const TEXT_BACK: u8 = 2;
 const TEXT_STEP_BACK: u8 = 3;
-/// How a head follows from those before it.
+/// The relation of a head to the earlier ones.
 const HEAD_SAME: u8 = 0;
 const HEAD_NEXT: u8 = 1;
 const HEAD_STEP: u8 = 2;
@@ -50,20 +50,20 @@ const HEAD_BACK: u8 = 3;
 /// A chunk in a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::store) struct NumberedChunk {
-    /// The number of what it is called.
+    /// The number of its head.
     pub(in crate::store) head: u32,
     /// The number of its text.
     pub(in crate::store) text: u32,
-    /// Where it stands.
+    /// Its lines.
     pub(in crate::store) lines: Lines,
 }
 
 /// A chunk list in the database.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::store) enum NumberedList {
-    /// The chunks, in the order in which they stand, and why they were cut without their syntax, where they were.
+    /// The chunks, in order, and the reason why they were cut without their syntax, if they were.
     Chunks(Vec<NumberedChunk>, Option<NoSyntax>),
-    /// Why there are none.
+    /// The reason why there are none.
     Fault(String),
 }
 
@@ -83,7 +83,7 @@ impl Trail {
         self.left_off.wrapping_add(2)
     }
 
-    /// Goes on to a number; `away` if by a step from the one before.
+    /// Moves to a number; `away` if by a step from the previous one.
     fn go(&mut self, number: u32, away: bool) {
         if away {
             self.left_off = self.before;
@@ -146,7 +146,7 @@ pub(in crate::store) fn pack_list(list: &NumberedList) -> Vec<u8> {
     packed
 }
 
-/// Returns the chunk list that [`pack_list`] packed.
+/// Returns the chunk list of [`pack_list`].
 pub(in crate::store) fn unpack_list(packed: &[u8]) -> Option<NumberedList> {
     let (mut rest, no_syntax) = match packed.split_first()? {
         (&CHUNKS, rest) => (rest, None),
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Numbers as they come: in a row, near each other, and anything else.
+    /// Typical numbers: consecutive, near each other, and arbitrary.
     fn number() -> impl Strategy<Value = u32> {
         prop_oneof![0u32..4, 1000u32..1040, any::<u32>(), Just(u32::MAX)]
     }
@@ -218,7 +218,7 @@ mod tests {
         })
     }
 
-    /// A list as edits leave it: runs of neighbours with jumps between them.
+    /// A list after edits: runs of neighbours with jumps between them.
     fn edited() -> impl Strategy<Value = Vec<NumberedChunk>> {
         let part = (number(), number(), 0u32..6, 0u32..140, prop::collection::vec((0u32..3, 0u32..3), 1..8));
         prop::collection::vec(part, 0..8).prop_map(|parts| {

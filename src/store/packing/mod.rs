@@ -1,11 +1,11 @@
-//! How results and rows look in the database: small, and without saying twice what many of them share.
+//! The encoding of results and rows in the database: small, and without repeating shared values.
 //!
 //! In: texts, chunk lists, cards, rows of the catalogue. Out: their bytes, and back.
 //!
-//! **Invariant:** unpacking gives what was packed, or nothing. What many chunks and rows name, a text, what a chunk is
-//! called (its head), where it stands (its place), a path, has a number in the database and is named by that
-//! ([`numbering`](super::numbering)): an edit of one chunk writes the list of its whole document again, and by their
-//! hashes the lists alone would take more than a third of what a commit adds to the store.
+//! **Invariant:** unpacking gives the packed value, or nothing. Values that many chunks and rows share (a text, a head, a place,
+//! a path) have a number in the database, and rows refer to that ([`numbering`](super::numbering)). An edit of one chunk writes
+//! the list of its whole document again; with hashes the lists alone would be more than a third of what a commit adds to the
+//! store.
 
 mod block;
 mod composition;
@@ -28,7 +28,7 @@ pub(super) use text::{Packer, Unpacker, pack_text, unpack_bytes, unpack_text};
 use dataflows::data::{Card, Chunk, ChunkKind, Conversion, Lines, SkipReason, TextHash};
 use serde::{Deserialize, Serialize};
 
-/// What cleaning made of a content, its text by number.
+/// The result of cleaning a content, with its text by number.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum PackedCleaned {
     Text { text: u32, bytes: u64 },
@@ -37,7 +37,7 @@ pub(super) enum PackedCleaned {
     Converted { text: u32, bytes: u64, from: Conversion },
 }
 
-/// What a chunk is called: the part of chunks and cards that does not depend on text or place.
+/// The head of a chunk: the part of chunks and cards that does not depend on text or location.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(super) struct Head {
     kind: ChunkKind,
@@ -68,7 +68,7 @@ impl From<&Chunk> for Head {
     }
 }
 
-/// Where chunks stand: the part of their cards that depends on path and rules alone.
+/// The place of chunks: the part of their cards that depends on path and rules alone.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Place {
     pub(super) folder: String,
@@ -76,7 +76,7 @@ pub(super) struct Place {
     pub(super) labels: Vec<(String, String)>,
 }
 
-/// Takes a card apart.
+/// Splits a card.
 pub(super) fn head_and_place(card: &Card) -> (Head, Place) {
     let Card { kind, language, symbol, name, folder, module, labels } = card.clone();
     (Head { kind, language, symbol, name }, Place { folder, module, labels })

@@ -1,8 +1,8 @@
-//! The catalogue's rows: entries and documents, with what many of them share by number.
+//! Packs the catalogue's rows: entries and documents, with shared values by number.
 //!
 //! In: rows whose path, head, place and text have numbers. Out: their bytes, and back.
 //!
-//! **Invariant:** unpacking gives what was packed, or nothing; equal rows have equal bytes.
+//! **Invariant:** unpacking gives the packed row, or nothing; equal rows have equal bytes.
 //!
 //! The row of an entry says by its length how many fields it has tokens of: their numbers stand between the first four and
 //! the last.
@@ -13,18 +13,18 @@ use dataflows::data::{Charset, ContentId, SkipReason, StageName};
 use serde::{Deserialize, Serialize};
 use snapshots::{MOST_FIELDS, Tokens};
 
-/// What an entry's ordinal stands for.
+/// The row of an entry's ordinal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::store) struct PackedEntry {
     /// The number of its path.
     pub(in crate::store) path: u32,
-    /// The number of what it is called.
+    /// The number of its head.
     pub(in crate::store) head: u32,
-    /// The number of where it stands.
+    /// The number of its place.
     pub(in crate::store) place: u32,
     /// The number of its text.
     pub(in crate::store) text: u32,
-    /// How many chunks with the same card and text come before it in the document.
+    /// The number of earlier chunks with the same card and text in the document.
     pub(in crate::store) occurrence: u32,
     /// Tokens by field.
     pub(in crate::store) tokens: Tokens<u32>,
@@ -43,7 +43,7 @@ pub(in crate::store) fn pack_entry(entry: &PackedEntry) -> Vec<u8> {
     packed
 }
 
-/// Returns the row that [`pack_entry`] packed.
+/// Returns the row of [`pack_entry`].
 pub(in crate::store) fn unpack_entry(mut packed: &[u8]) -> Option<PackedEntry> {
     let mut next = || varint::read_u32(&mut packed);
     let (path, head, place, text) = (next()?, next()?, next()?, next()?);
@@ -64,23 +64,23 @@ pub(in crate::store) fn unpack_entry(mut packed: &[u8]) -> Option<PackedEntry> {
     is_whole.then_some(PackedEntry { path, head, place, text, occurrence, tokens, has_vector: last & 1 == 1 })
 }
 
-/// What a document's ordinal stands for.
+/// The row of a document's ordinal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(in crate::store) struct PackedDocument {
     /// The number of its path.
     pub(in crate::store) path: u32,
     /// The object at that path.
     pub(in crate::store) content: ContentId,
-    /// What became of it.
+    /// Its outcome.
     pub(in crate::store) outcome: PackedOutcome,
 }
 
-/// What became of a file.
+/// The outcome of a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(in crate::store) enum PackedOutcome {
     /// It was cut into a list of chunks, at a place with this number.
     Indexed {
-        /// The name of the list.
+        /// The identity of the list.
         chunking: [u8; 16],
         /// The number of module and labels.
         place: u32,
@@ -91,7 +91,7 @@ pub(in crate::store) enum PackedOutcome {
     Fault {
         /// Which.
         stage: StageName,
-        /// What it said.
+        /// The error.
         error: String,
     },
     /// Any of these, of a file whose tree gives it an encoding.
@@ -108,7 +108,7 @@ pub(in crate::store) fn pack_document(document: &PackedDocument) -> Vec<u8> {
     encode(document)
 }
 
-/// Returns the row that [`pack_document`] packed.
+/// Returns the row of [`pack_document`].
 pub(in crate::store) fn unpack_document(packed: &[u8]) -> Result<PackedDocument, CodecError> {
     decode(packed)
 }

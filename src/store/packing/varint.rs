@@ -1,6 +1,6 @@
-//! Numbers in as few bytes as they need: LEB128, signed ones zigzag.
+//! Variable-length numbers: LEB128, signed ones zigzag.
 //!
-//! **Invariant:** reading takes what writing gave, and of any other bytes at most ten; it never reads past their end.
+//! **Invariant:** reading accepts the output of writing, and of other bytes at most ten; it never reads past their end.
 
 /// The bytes of the largest number.
 const MOST: u32 = 10;
@@ -14,18 +14,18 @@ pub(super) fn write(to: &mut Vec<u8>, mut value: u64) {
     to.push(value as u8);
 }
 
-/// Returns how far `value` is from `before`, so that neighbours are small whichever is the larger.
+/// Returns the difference of `value` and `before`, so that neighbours are small in either direction.
 pub(super) const fn step(before: u32, value: u32) -> u32 {
     let step = value.wrapping_sub(before).cast_signed();
     ((step << 1) ^ (step >> 31)).cast_unsigned()
 }
 
-/// Returns the value that is so far from `before`.
+/// Returns the value with this difference from `before`.
 pub(super) const fn from_step(before: u32, step: u32) -> u32 {
     before.wrapping_add((step >> 1) ^ (step & 1).wrapping_neg())
 }
 
-/// Writes how far `value` is from `before`.
+/// Writes the difference of `value` and `before`.
 pub(super) fn write_step(to: &mut Vec<u8>, before: u32, value: u32) {
     write(to, u64::from(step(before, value)));
 }
@@ -53,7 +53,7 @@ pub(super) fn read_u32(from: &mut &[u8]) -> Option<u32> {
     u32::try_from(read(from)?).ok()
 }
 
-/// Reads what [`write_step`] wrote.
+/// Reads the output of [`write_step`].
 pub(super) fn read_step(from: &mut &[u8], before: u32) -> Option<u32> {
     Some(from_step(before, read_u32(from)?))
 }

@@ -1,10 +1,10 @@
-//! What readers that are killed leave behind, and what a transaction sees.
+//! The remains of killed readers, and the view of a transaction.
 
 use super::*;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// Names the folder of the store that another process is to read until it is killed.
+/// The folder of the store that another process reads until it is killed.
 const READ_UNTIL_KILLED: &str = "TIDEMILL_TEST_READ_UNTIL_KILLED";
 
 #[test]
@@ -26,7 +26,7 @@ fn a_transaction_sees_one_moment_however_long_it_lasts() {
     assert_eq!([first(&held), first(&tables.read().unwrap())], [1, 2]);
 }
 
-/// Writes two thousand rows anew, some hundred pages.
+/// Writes two thousand rows again, some hundred pages.
 fn rewrite(tables: &Tables, byte: u8) {
     let mut txn = tables.write().unwrap();
     for row in 0..2000_u32 {
@@ -35,7 +35,7 @@ fn rewrite(tables: &Tables, byte: u8) {
     txn.commit().unwrap();
 }
 
-/// Starts a reader in a process of its own and returns it once it reads.
+/// Starts a reader process and returns it once it reads.
 fn reader(folder: &Path) -> Child {
     let name = "store::tables::tests::a_transaction_sees_one_moment_however_long_it_lasts";
     let mut child = Command::new(std::env::current_exe().unwrap())

@@ -1,11 +1,10 @@
-//! Histories that nobody wrote: traces of generated trees, the same for the same seed on every machine.
+//! Generated histories: traces of generated trees, the same for the same seed on every machine.
 //!
-//! In: a scenario, its size and a seed. Out: a trace without digests: what must come of it follows from
-//! [`Bound`](super::bound::Bound).
+//! In: a scenario, its size and a seed. Out: a trace without digests, which [`Bound`](super::bound::Bound) computes.
 //!
-//! **Invariant:** every byte of the trace follows from scenario, settings and the code version below; no clock, no
-//! randomness of the machine. A file's text is made again from a few numbers whenever it is needed, so a tree of a million
-//! files takes the memory of its paths.
+//! **Invariant:** scenario, settings and the code version below determine every byte of the trace; no clock, no randomness of the
+//! machine. A file's text is regenerated from a few numbers when it is needed, so a tree of a million files takes the memory of
+//! its paths.
 
 mod scenario;
 mod text;
@@ -15,7 +14,7 @@ pub use scenario::{Scenario, Settings, generate};
 
 use dataflows::data::SplitMix;
 
-/// Counted up whenever the same settings give other bytes.
+/// Incremented whenever the same settings give other bytes.
 pub const GENERATOR: u32 = 2;
 
 /// A stream of numbers that follows from a seed.

@@ -1,17 +1,17 @@
-//! The scenarios: what happens to a generated tree, epoch by epoch.
+//! The scenarios: the events of a generated tree, epoch by epoch.
 //!
-//! In: a scenario and its settings. Out: a trace. **Invariant:** each scenario stresses one thing, and says which:
+//! In: a scenario and its settings. Out: a trace. **Invariant:** each scenario stresses one property:
 //!
-//! | scenario | what happens | what must hold |
+//! | scenario | events | expectation |
 //! |---|---|---|
-//! | `steady` | the whole tree, then commits of five files | a commit costs the same in any tree |
+//! | `steady` | the whole tree, then commits of five files | a commit costs the same in a tree of any size |
 //! | `growth` | the tree grows from a tenth to its full size | a commit's cost does not grow with the tree |
-//! | `hot-file` | one item of one large file changes, again and again | one edit moves a chunk or two |
-//! | `mass-rename` | a module moves to another folder and back | a move back costs nothing but its entries |
-//! | `branch-storm` | branches come, move on and go | a branch costs its own commits |
+//! | `hot-file` | one item of one large file changes repeatedly | one edit moves a chunk or two |
+//! | `mass-rename` | a module moves to another folder and back | the move back costs only its entries |
+//! | `branch-storm` | branches are created, advance and are deleted | a branch costs its own commits |
 //! | `format-sweep` | line ends of all files change, then their indentation | the first moves no entry |
-//! | `burst` | commits arrive fifty at a time | what waits shares its publishing |
-//! | `revert` | a commit is taken back and made again | nothing is embedded twice |
+//! | `burst` | commits arrive fifty at a time | waiting commits share one publish |
+//! | `revert` | a commit is reverted and made again | nothing is embedded twice |
 
 use super::super::format::{About, EpochRecord, Stored, TraceError, TraceStep, blob_id};
 use super::super::write::{TraceWriter, Written};
@@ -32,7 +32,7 @@ const COMMIT_FILES: usize = 5;
 /// Commits of one burst.
 const BURST: usize = 50;
 
-/// What happens.
+/// The scenarios.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "the table above says what each is")]
 pub enum Scenario {
@@ -92,21 +92,21 @@ impl FromStr for Scenario {
     }
 }
 
-/// How large, how long, and which of many.
+/// Size, length and seed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// Files of the tree.
     pub files: u64,
     /// Epochs, the first load among them.
     pub epochs: usize,
-    /// Whatever is random follows from it.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
 /// Writes the trace of a scenario.
 ///
 /// # Errors
-/// Where the file cannot be written.
+/// If the file cannot be written.
 pub fn generate(path: &Path, scenario: Scenario, settings: Settings) -> Result<Written, TraceError> {
     let Settings { files, epochs, seed } = settings;
     let about = About {
@@ -148,7 +148,7 @@ struct Story {
     epoch: usize,
 }
 
-/// A file that is written, or goes.
+/// A file that is written or removed.
 type Edit = (DocumentPath, Option<File>);
 
 const MAIN: &str = "main";
@@ -209,7 +209,7 @@ impl Story {
         let wanted = COMMIT_FILES.min(head.files.len());
         let mut chosen = BTreeSet::new();
         for _ in 0..wanted * 4 {
-            // By number and not by place: a step over a million paths would cost more than the commit.
+            // By number and not by position: a step over a million paths would cost more than the commit.
             let number = self.numbers.next() % self.settings.files;
             let moved = self.moved.get(&tree::module_of(number)).copied().unwrap_or(0);
             let (path, file) = tree::file(self.settings.seed, number, moved);
@@ -237,7 +237,7 @@ impl Story {
         vec![(path, Some(file))]
     }
 
-    /// Moves a module to another folder, or one that was moved back.
+    /// Moves a module to another folder, or back again.
     fn rename(&mut self) -> Vec<Edit> {
         let seed = self.settings.seed;
         let modules = tree::module_of(self.settings.files - 1) + 1;
@@ -273,7 +273,7 @@ impl Story {
         swept.collect()
     }
 
-    /// Begins a branch, moves one on, or lets one go.
+    /// Creates a branch, advances one, or deletes one.
     fn branch(&mut self) -> Result<(), TraceError> {
         let branches: Vec<String> = self.heads.keys().filter(|view| *view != MAIN).cloned().collect();
         match self.numbers.below(8) {
@@ -281,7 +281,7 @@ impl Story {
                 let view = format!("feature/{}", self.epoch);
                 let edits = self.ordinary(MAIN);
                 let head = self.heads.get(MAIN).cloned().unwrap_or_default();
-                // The branch is new to the graph: all of its files arrive.
+                // The branch is new to the graph, so all of its files are inserted.
                 let mut all: BTreeMap<DocumentPath, Option<File>> =
                     head.files.into_iter().map(|(path, (file, _))| (path, Some(file))).collect();
                 all.extend(edits);

@@ -1,12 +1,12 @@
 //! The text of a generated file: items of code or sections of prose, each of which an edit can change alone.
 //!
-//! In: a [`File`]. Out: its bytes. **Invariant:** an item's text follows from the file's number, the item's number and how
-//! often it was edited, and of nothing else, so an edit of one leaves the bytes of all others alone.
+//! In: a [`File`]. Out: its bytes. **Invariant:** an item's text follows only from the file's number, the item's number and its
+//! count of edits, so an edit of one item leaves the bytes of all other items unchanged.
 
 use super::Numbers;
 use std::fmt::Write;
 
-/// What kind of file it is.
+/// The kind of file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Kind {
     Header,
@@ -20,7 +20,7 @@ pub(super) enum Kind {
     Chinese,
 }
 
-/// Everything that a file's bytes follow from.
+/// All inputs that determine a file's bytes.
 #[derive(Clone, Debug)]
 pub(super) struct File {
     pub(super) kind: Kind,
@@ -141,7 +141,7 @@ const CHINESE: [&str; 24] = [
 ];
 
 fn word(numbers: &mut Numbers) -> &'static str {
-    // Two draws and the smaller: some words are frequent, as in any text.
+    // The smaller of two draws: some words are frequent, as in any text.
     WORDS[numbers.below(WORDS.len()).min(numbers.below(WORDS.len()))]
 }
 

@@ -1,8 +1,8 @@
 //! A tree like that of a large engine: modules of headers and sources, settings, scripts, shaders, documents in two
 //! languages.
 //!
-//! In: how many files, and a seed. Out: the path and the recipe of each. **Invariant:** file `n` is the same whatever the
-//! size of the tree, so a tree that grows keeps what it had.
+//! In: the number of files, and a seed. Out: the path and the recipe of each. **Invariant:** file `n` does not depend on the size
+//! of the tree, so a growing tree keeps its files.
 
 use super::Numbers;
 use super::text::{File, Kind, type_name};
@@ -24,7 +24,7 @@ pub(super) fn folder(seed: u64, module: u64, moved: u32) -> String {
     if moved == 0 { format!("Source/{group}/{name}") } else { format!("Source/{group}/{name}V{moved}") }
 }
 
-/// Returns where file `number` stands, in a module that was moved so many times, and what it holds.
+/// Returns the path of file `number`, in a module that was moved so many times, and its recipe.
 pub(super) fn file(seed: u64, number: u64, moved: u32) -> (DocumentPath, File) {
     let folder = folder(seed, module_of(number), moved);
     let name = type_name(seed, number);

@@ -1,21 +1,20 @@
 //! Redaction: words and identifiers become pseudonyms of the same shape, so that a trace of private code can be shared.
 //!
-//! In: contents, paths, names and commits. Out: the same without a word of theirs: each word of a name has one pseudonym in
-//! the whole trace, as long and in the same case, so what is equal stays equal, an edit stays an edit, and code still
-//! parses.
+//! In: contents, paths, names and commits. Out: the same without their words. Each word of a name has one pseudonym in the whole
+//! trace, with the same length and case. So equal things stay equal, an edit stays an edit, and code still parses.
 //!
 //! ```text
 //!  WorldQuery::spawn_at(0x1F2E, "Öl")   ──►   QxvtrFmqbd::kwzpe_at(0x9B04, "Qk")
 //!  parts: World Query · spawn · (at: two letters, replaced as well) · digits by digits
 //! ```
 //!
-//! **Invariant:** two words have two pseudonyms, none of them a word that stays. What stays is public: the keywords and names
-//! in `words`, endings of files, single letters and numbers of up to two digits that are no longer token, punctuation and layout. Contents
-//! that are no text are replaced by as many bytes of nothing; ids, commits and the names of source and view are hashed
-//! or replaced too.
+//! **Invariant:** two words have two pseudonyms, and no pseudonym is a word that stays. Public things stay: the keywords and
+//! names in `words`, file extensions, single letters and separate numbers of up to two digits, punctuation and layout. A content
+//! that is not text is replaced by zeros of the same length. Ids, commits and the names of source and view are hashed or replaced
+//! too.
 //!
-//! What it does not hide: lengths, layout, how often a word occurs, who stands near whom, times. The key is drawn for one
-//! trace and kept nowhere, so two traces of one source share no pseudonyms.
+//! It does not hide lengths, layout, word frequencies, neighbourhoods of words, or times. The key is random for each trace and is
+//! not stored, so two traces of one source share no pseudonyms.
 
 mod words;
 
@@ -28,11 +27,11 @@ use snapshots::CommitId;
 use std::io::{self, Read};
 use words::{is_kept, kept_ending};
 
-/// Attempts to find a free pseudonym before it may be a letter longer.
+/// Attempts to find a free pseudonym before it may be one letter longer.
 const ATTEMPTS: u32 = 64;
 /// Numbers of more digits than these are replaced.
 const KEPT_DIGITS: usize = 2;
-/// Letters and short numbers that stand by themselves stay, unless so many characters of them are one token.
+/// Single letters and short numbers stay, unless so many of them form one token.
 const SCATTERED: usize = 4;
 
 /// Replaces words; the same word always by the same pseudonym.
@@ -63,10 +62,10 @@ impl Redactor {
         }
     }
 
-    /// Makes a redactor whose key nobody knows.
+    /// Makes a redactor with a random key that is not stored.
     ///
     /// # Errors
-    /// Where the system gives no random bytes.
+    /// If the system gives no random bytes.
     pub fn random() -> io::Result<Self> {
         let mut key = [0; 32];
         std::fs::File::open("/dev/urandom")?.read_exact(&mut key)?;
@@ -94,32 +93,32 @@ impl Redactor {
         }
     }
 
-    /// Returns what stands for a content that is no text.
+    /// Returns the replacement of a content that is not text.
     fn nothing(&self, id: ContentId, size: u64) -> Stored {
         let mut head = vec![0];
         head.extend_from_slice(&self.hash(b"nothing", id.as_bytes())[..16]);
         Stored::Head(size, head)
     }
 
-    /// Returns the id under which a content is known whose bytes are not.
+    /// Returns the new id of a content whose bytes are unknown.
     #[must_use]
     pub fn id(&self, id: ContentId) -> ContentId {
         ContentId::from_bytes(self.twenty(b"content", id.as_bytes()))
     }
 
-    /// Returns the name under which a commit is known.
+    /// Returns the new name of a commit.
     #[must_use]
     pub fn commit(&self, commit: CommitId) -> CommitId {
         CommitId::from_bytes(self.twenty(b"commit", commit.as_bytes()))
     }
 
-    /// Returns the name of a view without its words; two views never have one name.
+    /// Returns the name of a view without its words; two views never get one name.
     pub fn name(&mut self, name: &str) -> String {
         if let Some(known) = self.names.get(name) {
             return known.clone().into();
         }
         let mut redacted = self.text(name);
-        // Numbers of as many digits may come out alike.
+        // Two numbers of equal length may give the same name.
         while !self.used_names.insert(redacted.as_str().into()) {
             redacted.push('x');
         }
@@ -127,7 +126,7 @@ impl Redactor {
         redacted
     }
 
-    /// Returns a path without its words; its endings stay, and the names by which manifests are known.
+    /// Returns a path without its words; file extensions and the names of manifests stay.
     pub fn path(&mut self, path: &DocumentPath) -> DocumentPath {
         if let Some(known) = self.paths.get(path) {
             return known.clone();
@@ -140,7 +139,7 @@ impl Redactor {
             redacted.push('/');
         }
         redacted += &self.text(stem);
-        // Paths that are no UTF-8 may come out alike.
+        // Two paths that are not UTF-8 may give the same path.
         while !self.used_paths.insert(DocumentPath::from(format!("{redacted}{ending}").as_str())) {
             redacted.push('x');
         }
@@ -194,7 +193,7 @@ impl Redactor {
         }
     }
 
-    /// Replaces a token that begins with a digit: digits by digits, in any base, and what is behind them as words.
+    /// Replaces a token that begins with a digit: digits by digits, in any base, and the rest as words.
     fn number(&mut self, token: &str, out: &mut String) {
         let (prefix, body) = match token.get(..2) {
             Some(prefix @ ("0x" | "0X" | "0b" | "0o")) => token.split_at(prefix.len()),
@@ -226,7 +225,7 @@ impl Redactor {
         }
     }
 
-    /// Replaces a token that is no word part for part: letters by letters, digits by digits.
+    /// Replaces a token that is not a word: letters by letters, digits by digits.
     fn scattered(&mut self, characters: &[char], token: &str, out: &mut String) {
         let pseudonym = self.pseudonym(&token.to_lowercase(), characters.len());
         for (c, letter) in characters.iter().zip(pseudonym.chars()) {
@@ -302,8 +301,8 @@ impl Redactor {
     }
 }
 
-/// Whether a token of some length consists of single letters and short numbers alone, which would all stay: a key, a hash, letters
-/// with something in between.
+/// Whether a token of some length consists only of single letters and short numbers, which would all stay: a key, a hash, letters
+/// with separators.
 fn is_scattered(characters: &[char]) -> bool {
     let mut at = 0;
     while at < characters.len() {

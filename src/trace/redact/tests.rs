@@ -1,4 +1,4 @@
-//! What redaction hides and what it leaves.
+//! Which parts redaction hides, and which stay.
 
 use super::words::all_kept;
 use super::*;
@@ -120,7 +120,7 @@ fn keys_and_hashes_do_not_stay_though_each_of_their_parts_would() {
         assert_eq!(shape(&redacted), shape(key), "{redacted}");
         assert_eq!(redactor.text(key), redacted);
     }
-    // What is short, or stands apart, stays.
+    // Short or separate parts stay.
     for kept in ["x1", "p2p", "a + b", "12-34", "i = 7"] {
         assert_eq!(redactor.text(kept), kept);
     }

@@ -1,7 +1,7 @@
-//! What redaction leaves as it is: words that belong to languages and tools and to nobody's code.
+//! The words that redaction keeps: public words of languages and tools.
 //!
-//! In: a token. Out: whether it stays. **Invariant:** the lists are public and fixed; a token stays only as a whole, so
-//! `self` stays and the `self` in `selfTest` does not.
+//! In: a token. Out: whether it stays. **Invariant:** the lists are public and fixed; a token stays only as a whole, so `self`
+//! stays and the `self` in `selfTest` does not.
 
 use rustc_hash::FxHashSet;
 use std::sync::OnceLock;
@@ -25,10 +25,10 @@ GENERATED_UCLASS_BODY GENERATED_USTRUCT_BODY GENERATED_UINTERFACE_BODY
 UL ULL LL ul ull ll px em
 ";
 
-/// Keys without which a manifest names no module.
+/// Keys without which a manifest has no module name.
 const MANIFESTS: &str = "package name project tool poetry metadata module workspace version edition dependencies";
 
-/// Files that are known by their whole name.
+/// Files that are recognised by their whole name.
 const NAMES: [&str; 16] = [
     "Cargo.toml",
     "Cargo.lock",
@@ -48,10 +48,10 @@ const NAMES: [&str; 16] = [
     "__init__.py",
 ];
 
-/// Endings that say more than their last part.
+/// Extensions of two parts.
 const DOUBLE_ENDINGS: [&str; 2] = [".Build.cs", ".Target.cs"];
 
-/// Endings by which rules and people know what a file is.
+/// Extensions by which rules and people recognise a file.
 const ENDINGS: &str = "
 rs c h hpp hh hxx cc cpp cxx inl ipp tpp cu cuh py pyi pyw md markdown mdx wgsl wesl hlsl hlsli fx fxh usf ush glsl vert
 frag geom comp metal cs js mjs cjs jsx ts mts cts tsx java kt kts go swift m mm lua gd rb zig sh bash zsh fish bat cmd
@@ -64,7 +64,7 @@ fn set(words: &'static str) -> impl Iterator<Item = &'static str> {
     words.split_ascii_whitespace()
 }
 
-/// Says whether a token stays as it is.
+/// Returns whether a token stays unchanged.
 pub(super) fn is_kept(token: &str) -> bool {
     static KEPT: OnceLock<FxHashSet<&'static str>> = OnceLock::new();
     KEPT.get_or_init(|| set(KEYWORDS).chain(set(MANIFESTS)).collect()).contains(token)

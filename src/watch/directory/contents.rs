@@ -1,10 +1,9 @@
-//! The bytes behind a content id of a directory.
+//! Reads the bytes of a content id of a directory.
 //!
 //! In: a content id and a limit. Out: the bytes, checked against the id.
 //!
-//! **Invariant:** bytes are given only if they hash to the id that was asked for: what the stash holds was hashed when
-//! it went in, and what is read from disk again is hashed again. A file that changed meanwhile is [`ReadError::Changed`],
-//! and its own change is on the way.
+//! **Invariant:** bytes are returned only if they hash to the requested id. The stash holds hashed bytes, and bytes that are read
+//! from disk again are hashed again. A file that changed meanwhile is [`ReadError::Changed`]; an event announces its change.
 
 use super::hash::{HashError, hash_bytes, hash_file};
 use super::readings::Readings;
@@ -14,7 +13,7 @@ use dataflows::data::{ContentId, DocumentPath};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Returns what stands for a file's bytes in its content, if that is something else.
+/// Returns the bytes of the content that git stores for a file's bytes, if they differ.
 type Convert = dyn Fn(&DocumentPath, &[u8]) -> Option<Vec<u8>> + Send + Sync;
 
 /// Reads the contents of one directory's files.
@@ -31,7 +30,7 @@ impl DirectoryContents {
         Self { root, readings, convert: None }
     }
 
-    /// Gives what git stores in place of a file's bytes, where these are not what was asked for.
+    /// Returns what git stores for a file's bytes, if the file itself does not hash to the requested id.
     pub(in crate::watch) fn converted(
         self,
         convert: impl Fn(&DocumentPath, &[u8]) -> Option<Vec<u8>> + Send + Sync + 'static,
@@ -51,7 +50,7 @@ impl Contents for DirectoryContents {
         let mut failure = ReadError::Missing(content);
         let mut tried: Option<DocumentPath> = None;
         while let Some((path, [size, on_disk])) = self.readings.place(content, tried.as_ref()) {
-            // The size is that of the content when it was hashed, not of whatever stands there now.
+            // The size is that of the content when it was hashed, not of the file that is there now.
             if size > max_bytes {
                 return Ok(Content::TooLarge(size));
             }

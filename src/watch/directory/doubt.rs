@@ -1,16 +1,16 @@
-//! Whether files that are gone may count as deleted, or a disk may have been taken away.
+//! Decides whether missing files count as deleted, or a disk may have been removed.
 //!
-//! In: the files that were known, what a look found, and on which file systems both stood. Out: what is held back for now.
+//! In: the known files, the result of a look, and the file systems of both. Out: the losses that are held back for now.
 //!
-//! | what a look finds | what happens |
+//! | a look finds | action |
 //! |---|---|
-//! | the root or a folder stands on another file system, and files that were known are gone there | held back |
-//! | all files are gone, and there were some | held back |
-//! | the same again, [`Pace::second_look`](super::Pace) later or when the user says so | taken over |
-//! | anything else | taken over at once |
+//! | the root or a folder is on another file system, and known files are missing there | held back |
+//! | all files are missing, of three or more | held back |
+//! | the same loss again, [`Pace::second_look`](super::Pace) later or when the user confirms it | accepted |
+//! | anything else | accepted at once |
 //!
-//! **Invariant:** a file whose loss is in doubt stays as it was last known. A number of a file system means nothing after a restart
-//! of the machine, so a number that changed is a reason to look twice only where files are gone as well.
+//! **Invariant:** a file whose loss is in doubt keeps its last known state. A file system number means nothing after a restart of
+//! the machine, so a changed number causes a second look only if files are missing too.
 
 use super::scan::Scan;
 use crate::watch::FileState;
@@ -19,16 +19,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// So many files that are all gone at once are a reason to look twice: a folder of one or two is emptied by an edit.
+/// So many missing files, if they are all, need a second look. An edit may empty a folder of one or two files.
 const SOME: usize = 3;
 
-/// What is remembered from look to look, and from start to start.
+/// State that survives from look to look, and from start to start.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Looks {
-    /// The file systems that the root and folders below it stood on when they were last taken over.
+    /// The file systems of the root and of folders below it at the last accepted look.
     pub mounts: Vec<Mount>,
-    /// What is held back.
+    /// The loss that is held back.
     pub doubt: Option<Doubt>,
 }
 
@@ -41,21 +41,21 @@ pub struct Mount {
     pub device: u64,
 }
 
-/// A loss that is not taken over yet.
+/// A loss that is not accepted yet.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Doubt {
-    /// Since when the same is seen, in seconds since 1970.
+    /// The time of its first observation, in seconds since 1970.
     pub since: i64,
-    /// What was seen, in one line.
+    /// The observation, in one line.
     pub what: String,
 }
 
-/// What a look came to.
+/// The result of weighing a look.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(in crate::watch) struct Weighed {
-    /// Where files are held back: they stay as they were known.
+    /// Folders of held-back files, which keep their last known state.
     pub(in crate::watch) held: Vec<DocumentPath>,
-    /// A loss that was in doubt and is taken over.
+    /// A loss that was in doubt and is accepted now.
     pub(in crate::watch) taken_over: Option<String>,
 }
 
@@ -65,12 +65,12 @@ pub(in crate::watch) fn covers(folder: &DocumentPath, path: &DocumentPath) -> bo
     folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
-/// Tells whether so many files gone of so many known are all of them, and more than an edit takes away.
+/// Tells whether the missing files are all known files, and too many for an edit.
 pub(super) const fn is_loss(known: usize, gone: usize) -> bool {
     known >= SOME && gone == known
 }
 
-/// Weighs what a look at everything found; `now` in seconds since 1970.
+/// Weighs the result of a full scan; `now` in seconds since 1970.
 pub(in crate::watch) fn weigh(
     looks: &mut Looks,
     known: &BTreeMap<DocumentPath, FileState>,
@@ -82,7 +82,7 @@ pub(in crate::watch) fn weigh(
     let mut lost: Vec<(DocumentPath, String)> = Vec::new();
     let was: BTreeMap<DocumentPath, u64> =
         looks.mounts.iter().map(|mount| (DocumentPath::new(mount.path.as_slice()), mount.device)).collect();
-    // Without a look before, nothing is known of file systems.
+    // Without an earlier look the file systems are unknown.
     let folders = was.keys().chain(found.devices.keys().filter(|folder| !was.contains_key(*folder)));
     for folder in folders.filter(|_| !was.is_empty()) {
         let (before, after) = (was.get(folder), found.devices.get(folder));
@@ -112,7 +112,7 @@ pub(in crate::watch) fn weigh(
         return Weighed::default();
     }
     let what = lost.iter().map(|(_, what)| what.as_str()).collect::<Vec<_>>().join("; ");
-    // A clock that was set back begins anew.
+    // A clock that was set back starts the wait again.
     let same = looks.doubt.take().filter(|doubt| doubt.what == what && doubt.since <= now);
     let doubt = same.unwrap_or(Doubt { since: now, what: what.clone() });
     if accepts || now.abs_diff(doubt.since) >= second_look.as_secs().max(1) {
@@ -184,7 +184,7 @@ mod tests {
         let empty = found(&[], &[("", 1), ("disk", 2)]);
         assert_eq!(held(&after(&mut looks, &empty, 200, false)), [""]);
         assert_eq!(looks.doubt.as_ref().map(|doubt| doubt.since), Some(200));
-        // What comes back ends the doubt.
+        // Files that come back end the doubt.
         let whole = found(&["a", "disk/b", "disk/c", "x/d"], &[("", 1), ("disk", 2)]);
         assert_eq!(after(&mut looks, &whole, 201, false), Weighed::default());
         assert_eq!((looks.doubt, looks.mounts.len()), (None, 2));

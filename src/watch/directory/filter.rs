@@ -1,13 +1,13 @@
-//! Which paths of a directory belong to the source.
+//! Decides which paths of a directory belong to the source.
 //!
-//! In: ignore files on disk, the source's own globs. Out: yes or no for a path, whether a scan or an event asks.
+//! In: ignore files on disk, the source's own globs. Out: yes or no for a path, the same for a scan and for an event.
 //!
 //! **Invariant:** a path is wanted only if every folder above it is, as in git; one function answers for scans and for
 //! single paths, so they cannot disagree. What editors leave ([`left_by_editor`]) is wanted only if an ignore file takes it
 //! in (`!NAME`), or a rule (`exclude = false`).
 //!
-//! The `ignore` crate's incremental matcher loads each folder's rules once, so a fresh [`Matcher`] is taken for every
-//! scan and every batch: an ignore file that changed is seen by the next one.
+//! The `ignore` crate's incremental matcher loads each folder's rules once, so every scan and every batch takes a fresh
+//! [`Matcher`]. The next one sees a changed ignore file.
 
 use super::attributes::ATTRIBUTES;
 use super::{DirectoryError, DirectoryOptions, Hidden};
@@ -27,18 +27,18 @@ const GIT: &str = ".git";
 /// The names of files that speak for what is beside and below them: what is ignored, and which encoding it has.
 const RULE_FILES: [&str; 3] = [".gitignore", ".ignore", ATTRIBUTES];
 
-/// What the source wants, apart from the ignore files.
+/// The filter of a source, apart from the ignore files.
 #[derive(Clone)]
 pub(super) struct Filter {
     root: PathBuf,
     hidden: Hidden,
     include: Gitignore,
     exclude: Gitignore,
-    /// Where the tracker's own store is or will be, relative to the root.
+    /// The path of the tracker's own store, existing or not, relative to the root.
     store: Option<PathBuf>,
     /// Those of the settings: they may take in what an editor left.
     pub(super) rules: Option<Arc<Rules>>,
-    /// The stores that were met.
+    /// The stores found so far.
     pub(super) stores: Stores,
 }
 
@@ -69,7 +69,7 @@ impl Filter {
             || self.stores.hold(path)
     }
 
-    /// Returns what answers for single paths, as the ignore files are now.
+    /// Returns a matcher for single paths, with the current ignore files.
     pub(super) fn matcher(&self) -> Matcher<'_> {
         let mut builder = WalkBuilder::new(&self.root);
         builder

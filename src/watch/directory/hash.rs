@@ -1,13 +1,12 @@
-//! The git blob id of a file on disk, and the stamp that says it may have changed since.
+//! Computes the git blob id of a file on disk, and the stamp that tells whether it may have changed since.
 //!
-//! In: a path. Out: the id of exactly the bytes that stood there at one moment, and the bytes where they are few.
+//! In: a path. Out: the id of the bytes of one moment, and the bytes if they are few.
 //!
-//! **Invariant:** an id is given only where size and times were the same before and after the bytes were read; a file
-//! that is still being written is no file yet and is tried again. Nothing that is not a regular file is read, and no
-//! link is followed, also where the path changed its kind a moment ago.
+//! **Invariant:** an id is returned only if size and times were equal before and after the read. A file that is being written is
+//! skipped and tried again. Only regular files are read and no link is followed, even if the path changed its kind a moment ago.
 //!
-//! The id is SHA-1 over `blob SIZE NUL` and the bytes (gitformat-object). Collisions are not looked for: an id decides
-//! only whether to look again, and two files that collide are their owner's own.
+//! The id is SHA-1 over `blob SIZE NUL` and the bytes (gitformat-object). Collisions are not checked: an id only decides whether
+//! to read again, and two colliding files belong to the same owner.
 
 use crate::watch::encoding::DiskEncoding;
 use dataflows::data::ContentId;
@@ -18,16 +17,16 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Largest file that is hashed; beyond it a sparse file would stall every other change.
+/// Largest file that is hashed. A larger sparse file would delay every other change.
 const MAX_BYTES: u64 = 4 << 30;
 /// Bytes read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
-/// How often a file that changes under the reader is read before it is left for later.
+/// Number of reads of a file that keeps changing, before it is left for the next look.
 const ATTEMPTS: usize = 2;
 /// Coarsest tick of file times in use: two seconds, on FAT (Microsoft FAT specification, section 6).
 const TICK: Duration = Duration::from_secs(2);
 
-/// What `stat` says of a file that changes when its content does, but for the clock's tick.
+/// The fields of `stat` that change with a file's content, within the clock's tick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::watch) struct Stamp {
     device: u64,
@@ -49,7 +48,7 @@ impl Stamp {
         }
     }
 
-    /// Tells whether the file had come to rest by `now`: a later write would show in its times.
+    /// Tells whether the file was at rest at `now`: a later write would change its times.
     ///
     /// This is git's "racily clean" rule (Documentation/technical/racy-git.txt), with the coarsest tick there is in
     /// place of the index's own time. A file from the future is never at rest.
@@ -84,7 +83,7 @@ impl Hashed {
     }
 }
 
-/// Why a file has no id.
+/// Reason why a file has no id.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::watch) enum HashError {
     /// It is gone, or no longer a regular file.

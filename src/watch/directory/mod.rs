@@ -1,17 +1,17 @@
-//! Directories as sources: the files below a folder, what they hold, and what changed.
+//! Directories as sources: the files below a folder, their contents, and the changes.
 //!
-//! In: a folder, ignore files, and globs of its own. Out: the files as (path, content id), changes in settled batches,
+//! In: a folder, ignore files, and the source's own globs. Out: the files as (path, content id), changes in settled batches,
 //! contents by id, and the git tree hash that names a state.
 //!
 //! **Invariant:** a file's state is the git blob id of its bytes (in UTF-8, where a `.gitattributes` says `working-tree-encoding`), so a directory and a repository that hold the same
 //! files have the same documents; and what a touched path gives is what a scan from nothing would give for it.
 //!
-//! Hidden files count like others (`.github/` holds documents too) unless the options say otherwise; `.git` never does,
-//! and neither does any store of tidemill. Links are never followed: one is a file whose content is the target's name.
-//! Rules are those below the folder (`.gitignore`, `.ignore`, nested, also without a `.git`), not the machine's or
-//! those of folders above: the same tree has the same version everywhere.
+//! Hidden files count (`.github/` holds documents too) unless the options exclude them. `.git` and stores of tidemill never
+//! count. Links are never followed: a link is a file whose content is its target's name. Only ignore files below the folder apply
+//! (`.gitignore`, `.ignore`, nested, also without a `.git`), not those of the machine or of parent folders. So equal trees have
+//! equal versions everywhere.
 //!
-//! This file is for systems with inodes (Linux, macOS, BSD).
+//! This module is for systems with inodes (Linux, macOS, BSD).
 
 mod attributes;
 mod contents;
@@ -56,7 +56,7 @@ pub enum DirectoryError {
     Root {
         /// The root.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Without the root's ignore file no file is known to be wanted.
@@ -64,15 +64,15 @@ pub enum DirectoryError {
     IgnoreFile {
         /// The ignore file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The system ran out of something, so what could not be read must not count as deleted.
+    /// The system ran out of a resource, so unread files must not count as deleted.
     #[error("cannot go on reading at {path}; it is tried again")]
     Exhausted {
-        /// Where it happened.
+        /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The folder is a store, or lies in one.
@@ -81,12 +81,12 @@ pub enum DirectoryError {
         /// The folder.
         path: PathBuf,
     },
-    /// A glob of the source's own cannot be read.
+    /// A glob of the source cannot be parsed.
     #[error("cannot read the glob {glob:?}")]
     Glob {
         /// The glob.
         glob: String,
-        /// What is wrong with it.
+        /// The error.
         source: ignore::Error,
     },
 }
@@ -94,29 +94,29 @@ pub enum DirectoryError {
 /// Whether names that start with a dot count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Hidden {
-    /// They are files like others.
+    /// They are ordinary files.
     #[default]
     Index,
     /// They are left out, unless an ignore file re-includes them (`!.github`).
     Skip,
 }
 
-/// What of a directory is wanted, beside its ignore files.
+/// The filter of a directory, beside its ignore files.
 #[derive(Clone, Debug, Default)]
 pub struct DirectoryOptions {
-    /// Patterns in the syntax of `.gitignore`; where there are any, a file must match one.
+    /// Patterns in the syntax of `.gitignore`; if there are any, a file must match one.
     pub include: Vec<String>,
-    /// Patterns in the syntax of `.gitignore`; what they match is left out.
+    /// Patterns in the syntax of `.gitignore`; matching files are left out.
     pub exclude: Vec<String>,
     /// Whether names that start with a dot count.
     pub hidden: Hidden,
-    /// Where tidemill keeps its own store; a tracker that indexed it would never come to rest.
+    /// The path of tidemill's own store. A tracker that indexed it would never come to rest.
     pub store: Option<PathBuf>,
 }
 
 /// One directory.
 ///
-/// It is cheap to clone; clones share what they remember of the files.
+/// It is cheap to clone; clones share the cache of readings.
 #[derive(Clone)]
 pub struct DirectorySource {
     root: PathBuf,
@@ -129,7 +129,7 @@ impl DirectorySource {
     ///
     /// # Errors
     ///
-    /// Where it is no folder that can be listed, or a glob cannot be read.
+    /// If it is no folder that can be listed, or a glob cannot be read.
     pub fn open(path: &Path, options: &DirectoryOptions) -> Result<Self, DirectoryError> {
         let failed = |source| DirectoryError::Root { path: path.to_owned(), source };
         // Events carry real paths, so the root is made one first.
@@ -156,7 +156,7 @@ impl DirectorySource {
         &self.root
     }
 
-    /// Returns what reads the contents of this directory's files.
+    /// Returns a reader for the contents of this directory's files.
     #[must_use]
     pub fn contents(&self) -> DirectoryContents {
         let root = self.root.clone();

@@ -1,9 +1,9 @@
-//! What is remembered of the files that were read: their stamps, where each content stood, and some of the bytes.
+//! Cache of the files that were read: their stamps, the paths of each content, and some of the bytes.
 //!
-//! In: hashed files. Out: the id of a file whose stamp is unchanged, the places of a content, and recent bytes.
+//! In: hashed files. Out: the id of a file whose stamp is unchanged, the paths of a content, and recent bytes.
 //!
-//! **Invariant:** memory is bounded by the number of files and [`STASH_BYTES`]. A remembered id stands in for reading
-//! only where the file had been at rest when it was read (see [`Stamp`]); a path that an event names is always read.
+//! **Invariant:** memory is bounded by the number of files and [`STASH_BYTES`]. A cached id replaces a read only if the file was
+//! at rest when it was read (see [`Stamp`]). A path that an event names is always read.
 
 use super::hash::{Hashed, Stamp};
 use crate::watch::encoding::DiskEncoding;
@@ -12,19 +12,19 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most bytes of contents that are kept for whoever reads them next.
+/// Most bytes of contents that are kept for the next reader.
 const STASH_BYTES: usize = 256 << 20;
-/// Largest file that is kept among them, so that one does not push out all others.
+/// Largest file in the stash, so that one file cannot evict all the rest.
 pub(in crate::watch) const STASH_FILE_BYTES: u64 = 8 << 20;
 
-/// What is remembered; shared by the source, its watcher and its readers.
+/// The cache, shared by the source, its watcher and its readers.
 #[derive(Default)]
 pub(in crate::watch) struct Readings(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
     files: FxHashMap<DocumentPath, Reading>,
-    /// Every file by its content, so that a content finds its places.
+    /// Every file by its content, to find the paths of a content.
     places: BTreeSet<(ContentId, DocumentPath)>,
     stash: FxHashMap<ContentId, Arc<[u8]>>,
     /// Contents of the stash, oldest first.
@@ -56,7 +56,7 @@ impl Readings {
         is_same.then_some(reading.content)
     }
 
-    /// Remembers a file that was read, in place of what stood there.
+    /// Caches a file that was read, in place of the old state.
     pub(in crate::watch) fn remember(&self, path: &DocumentPath, hashed: Hashed) {
         let Hashed { content, stamp, at_rest, bytes, encoding } = hashed;
         let size = bytes.as_ref().map_or(stamp.bytes, |bytes| bytes.len() as u64);
@@ -69,12 +69,12 @@ impl Readings {
         }
     }
 
-    /// Forgets a file that is gone.
+    /// Removes a deleted file.
     pub(in crate::watch) fn forget(&self, path: &DocumentPath) {
         self.lock().forget(path);
     }
 
-    /// Forgets all bytes, as when many others came.
+    /// Removes all bytes, as if many newer contents had evicted them.
     #[cfg(test)]
     pub(in crate::watch) fn forget_bytes(&self) {
         let mut inner = self.lock();

@@ -1,9 +1,9 @@
-//! What stands below a folder, or at one path, right now.
+//! Reads the current files below a folder, or at one path.
 //!
-//! In: the disk. Out: files with their content ids, and what could not be read.
+//! In: the disk. Out: files with their content ids, and the unreadable paths.
 //!
-//! **Invariant:** a scan of the whole and a look at one path go through the same walk, so they give the same answer for
-//! the same disk. A folder is announced before it is listed: whoever watches it from then on misses nothing.
+//! **Invariant:** a full scan and a look at one path use the same walk, so they agree about the same disk. A folder is announced
+//! before it is listed, so a watch that starts at the announcement misses nothing.
 //!
 //! Absence is what the system says of a name in a folder that can be read (`ENOENT`, `ENOTDIR`). Whatever else keeps a path from
 //! being seen makes it unreadable: it is reported, and what was known at and below it holds. So does a folder whose ignore or
@@ -26,24 +26,24 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What a look at the disk found.
+/// The result of a look at the disk.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Scan {
     /// Regular files and symbolic links.
     pub files: BTreeMap<DocumentPath, FileState>,
-    /// Files and folders that cannot be read, and why: what was known at and below them holds.
+    /// Unreadable files and folders, with the reason. The known state at and below them stays.
     pub unreadable: Vec<(DocumentPath, String)>,
-    /// Files that are seen and larger than any file that is hashed: they are none of the state.
+    /// Files that are larger than the largest hashed size; they are not part of the state.
     pub too_large: Vec<(DocumentPath, String)>,
     /// Files that an editor left, which are none of the state, and the pattern that says so.
     pub editors: Vec<(DocumentPath, &'static str)>,
-    /// The file systems, by number, that the root and the folders below it stand on where another begins.
+    /// The file systems, by number, of the root and of each folder below it at which another one begins.
     pub devices: BTreeMap<DocumentPath, u64>,
-    /// Files that were being written while they were read; they are to be looked at again soon.
+    /// Files that were being written during the read; look at them again soon.
     pub unsettled: Vec<DocumentPath>,
 }
 
-/// Whether an unchanged stamp may stand in for reading a file.
+/// Whether an unchanged stamp replaces reading a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trust {
     Stamp,
@@ -58,11 +58,11 @@ pub(super) fn absolute(root: &Path, path: &DocumentPath) -> PathBuf {
 impl DirectorySource {
     /// Returns every file of the directory.
     ///
-    /// Files are hashed, but for those whose size, times and inode prove that they are as they were last read.
+    /// Files are hashed, except those whose size, times and inode prove that they are unchanged since the last read.
     ///
     /// # Errors
     ///
-    /// Where the root cannot be listed, or the system ran out of something.
+    /// If the root cannot be listed, or the system ran out of a resource.
     pub fn scan(&self) -> Result<Scan, DirectoryError> {
         self.scan_all(&mut |_| {})
     }
@@ -83,21 +83,21 @@ impl DirectorySource {
         Walk { source: self, matcher, attributes, found: Scan::default(), ruled: FxHashMap::default() }
     }
 
-    /// Returns the file system that a folder stands on, if it is there.
+    /// Returns the file system of a folder, if the folder exists.
     pub(super) fn device(&self, folder: &DocumentPath) -> Option<u64> {
         let metadata = absolute(&self.root, folder).symlink_metadata().ok()?;
         metadata.is_dir().then(|| metadata.dev())
     }
 
-    /// Fails where the root cannot be listed, so that its absence is never taken for an empty directory; returns the file system
-    /// that it stands on.
+    /// Fails if the root cannot be listed, so a missing root is never taken for an empty directory. Returns the root's file
+    /// system.
     pub(super) fn check_root(&self) -> Result<u64, DirectoryError> {
         let failed = |source| DirectoryError::Root { path: self.root.clone(), source };
         let listed = std::fs::read_dir(&self.root).and_then(|_| self.root.metadata());
         listed.map(|metadata| metadata.dev()).map_err(failed)
     }
 
-    /// Starts a run of looks at single paths that share the ignore files as they are now.
+    /// Starts a run of looks at single paths that share the current ignore files.
     pub(super) fn look(&self) -> Look<'_> {
         Look(self.walk())
     }
@@ -107,13 +107,13 @@ impl DirectorySource {
 pub(super) struct Look<'a>(Walk<'a>);
 
 impl Look<'_> {
-    /// Returns the store that a path lies in, if it does: what is known below is to go.
+    /// Returns the store that contains a path, if there is one: all known files below it are to be removed.
     pub(super) fn store_above(&mut self, path: &DocumentPath) -> Option<DocumentPath> {
         let store = self.0.matcher.store(Path::new(OsStr::from_bytes(path.as_bytes())), false)?;
         Some(DocumentPath::new(store.as_os_str().as_bytes()))
     }
 
-    /// Returns what stands at and below one path, and whether it is a folder; a file there is read in any case.
+    /// Returns the files at and below one path, and whether it is a folder. A file at the path itself is always read.
     pub(super) fn at(
         &mut self,
         path: &DocumentPath,
@@ -153,7 +153,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Returns what stands at a path, if every part in front of it is a real folder and no link.
+    /// Returns the metadata of a path, if every parent is a real folder and no link.
     fn kind_at(&mut self, relative: &Path) -> Result<Option<Metadata>, DirectoryError> {
         let mut path = self.source.root.clone();
         let mut last = None;
@@ -240,7 +240,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Takes in one path that is no folder, if it is wanted; pipes, sockets and devices are no files.
+    /// Adds one path that is no folder, if it is wanted; pipes, sockets and devices are no files.
     fn file(&mut self, relative: &Path, metadata: &Metadata, trust: Trust) -> Result<(), DirectoryError> {
         let kind = metadata.file_type();
         if !(kind.is_file() || kind.is_symlink()) || !self.matcher.wants_but_for_editors(relative, false) {
@@ -287,7 +287,7 @@ impl Walk<'_> {
         self.found.files.insert(path, FileState { content, mode });
     }
 
-    /// Sorts out why something was not read: gone, not allowed, or the system's own trouble.
+    /// Decides why a read failed: the path is gone, access is denied, or the system has a problem.
     fn unreadable(&mut self, relative: &Path, error: io::Error) -> Result<(), DirectoryError> {
         if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
             return Ok(());

@@ -1,9 +1,9 @@
-//! When a burst of events has settled into one batch.
+//! Decides when a burst of events has settled into one batch.
 //!
-//! In: touched paths with the moment they were touched. Out: the moment to look, and the paths to look at.
+//! In: touched paths with their times. Out: the time to look, and the paths to look at.
 //!
-//! **Invariant:** a touched path is never forgotten before it is taken; memory is bounded, since too many paths become
-//! "everything". A batch is due [`QUIET`] after the last touch and [`LONGEST`] after the first, whichever comes first.
+//! **Invariant:** a touched path is never lost before it is taken. Memory is bounded, because too many paths become "everything".
+//! A batch is due [`QUIET`] after the last touch or [`LONGEST`] after the first, whichever comes first.
 //!
 //! | state     | touch                        | take              |
 //! |-----------|------------------------------|-------------------|
@@ -17,14 +17,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Silence after which a burst is over.
+/// Time without events after which a burst is over.
 pub(in crate::watch) const QUIET: Duration = Duration::from_millis(100);
 /// Longest time that a change waits for a burst to end.
 pub(in crate::watch) const LONGEST: Duration = Duration::from_secs(2);
-/// Most paths that are kept one by one; beyond them a scan of everything is cheaper.
+/// Most paths that are kept one by one. For more, a full scan is cheaper.
 const MAX_PATHS: usize = 100_000;
 
-/// What is to be looked at.
+/// The paths to look at.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::watch) enum Touched {
     /// These paths, and what is below them.
@@ -34,7 +34,7 @@ pub(in crate::watch) enum Touched {
 }
 
 impl Touched {
-    /// Returns the paths, unless it is everything.
+    /// Returns the paths, unless everything was touched.
     pub(in crate::watch) fn paths(self) -> Option<BTreeSet<DocumentPath>> {
         match self {
             Self::Paths(paths) => Some(paths),
@@ -43,7 +43,7 @@ impl Touched {
     }
 }
 
-/// Events on their way to a batch.
+/// Events that wait for their batch.
 #[derive(Default, Debug)]
 enum Settling {
     /// Nothing has happened.
@@ -51,11 +51,11 @@ enum Settling {
     Quiet,
     /// A burst has begun.
     Gathering {
-        /// When.
+        /// The time of its first event.
         first: Instant,
-        /// When it was last added to.
+        /// The time of its last event.
         last: Instant,
-        /// What it has touched.
+        /// The touched paths.
         touched: Touched,
     },
 }
@@ -85,7 +85,7 @@ impl Settling {
         }
     }
 
-    /// Takes what was gathered and is quiet again.
+    /// Takes the gathered paths and becomes quiet again.
     fn take(&mut self) -> Touched {
         match std::mem::take(self) {
             Self::Quiet => Touched::Paths(BTreeSet::new()),
@@ -94,7 +94,7 @@ impl Settling {
     }
 }
 
-/// Events on their way to a batch, shared by the thread that hears of them and the watcher that looks.
+/// Events that wait for their batch, shared by the event thread and the watcher.
 #[derive(Clone, Default)]
 pub(in crate::watch) struct Touches(Arc<Mutex<Settling>>);
 
@@ -121,7 +121,7 @@ impl Touches {
         })
     }
 
-    /// Takes what was gathered.
+    /// Takes the gathered paths.
     pub(in crate::watch) fn take(&self) -> Touched {
         self.lock().take()
     }
@@ -141,7 +141,7 @@ impl Touches {
     }
 
     fn lock(&self) -> MutexGuard<'_, Settling> {
-        // What is gathered is whole after every touch, so a panic elsewhere does not spoil it.
+        // The state is complete after every touch, so a panic elsewhere does not spoil it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What directory sources promise, against the disk and against git's own tree hash.
+//! Promises of directory sources, against the disk and against git's own tree hash.
 
 mod live;
 mod unseen;

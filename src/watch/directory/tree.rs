@@ -14,7 +14,7 @@ use sha1::{Digest, Sha1};
 use snapshots::CommitId;
 use std::collections::BTreeMap;
 
-/// A folder whose entries are still coming.
+/// A folder whose entries are not complete yet.
 struct Open<'a> {
     name: &'a [u8],
     entries: Vec<u8>,

@@ -1,21 +1,19 @@
-//! A live directory: events settle into batches, each batch is looked at on disk, and a scan comes behind it all.
+//! A live directory: events settle into batches, each batch leads to a look at the disk, and periodic scans back this up.
 //!
-//! In: file events and the disk. Out: batches of changes against the state that was known.
+//! In: file events and the disk. Out: batches of changes against the known state.
 //!
-//! **Invariant:** after every scan the known state is the disk's; between scans it differs by what has not settled yet.
-//! A batch never repeats a change or names a path twice, and what an event said is never believed: only the path it
-//! names is looked at.
+//! **Invariant:** after every scan the known state is the disk's; between scans it lacks only unsettled changes. A batch never
+//! repeats a change or names a path twice. An event's content is never trusted: the watcher only looks at its path.
 //!
 //! ```text
 //! event ─► touched path ─► settle ─► look at the path and below ─┐
 //! start, overflow, interval, lost watch ─► scan of everything ───┴─► difference to what was known ─► batch
 //! ```
 //!
-//! Each wanted folder is watched by itself, right before it is listed: what is made inside while nobody watched is
-//! found by the listing. Ignored folders cost no watch. Where the kernel has no watch left, the interval between scans
-//! shrinks to that of polling.
+//! Each wanted folder is watched by itself, right before it is listed, so the listing finds files that were made before the
+//! watch. Ignored folders cost no watch. If the kernel has no watch left, scans come as often as polls.
 //!
-//! What cannot be read keeps the state that it had, and so does what may be gone with a disk ([`doubt`](super::doubt)).
+//! An unreadable path keeps its known state, and so does a path that may be gone with a disk ([`doubt`](super::doubt)).
 
 use super::doubt::{Looks, Weighed, covers, is_loss, weigh};
 use super::filter::is_rule_file;
@@ -28,14 +26,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often to look without being told.
+/// How often to look without an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {
     /// Time between two scans of everything while events arrive.
     pub reconcile: Duration,
     /// Time between two scans while they do not.
     pub poll: Duration,
-    /// How long files that may be gone with a disk are held back.
+    /// How long missing files that may be gone with a disk are held back.
     pub second_look: Duration,
 }
 
@@ -46,16 +44,16 @@ impl Default for Pace {
     }
 }
 
-/// Longest time before what could not be read is looked at again.
+/// Longest time until an unreadable path is looked at again.
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
 impl Pace {
-    /// Returns how long to wait after so many failures in a row, one at the least.
+    /// Returns the wait after so many consecutive failures (at least one).
     pub(in crate::watch) fn retry(failures: u32) -> Duration {
         Duration::from_secs(1).saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_RETRY)
     }
 
-    /// Returns how long to wait for the next look at everything.
+    /// Returns the wait until the next full scan.
     pub(in crate::watch) fn next(&self, can_watch: bool, troubled: u32, looks: &Looks) -> Duration {
         let mut wait = if can_watch { self.reconcile } else { self.poll };
         if troubled > 0 {
@@ -74,20 +72,20 @@ pub(in crate::watch) fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
 
-/// What one look at the disk gave.
+/// The result of one look at the disk.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Batch {
-    /// The changes, in the order of their paths; none where a burst came to nothing.
+    /// The changes, in the order of their paths; empty if a burst changed nothing.
     pub changes: Vec<FileChange>,
     /// Everything that cannot be read at present, and why.
     pub unreadable: Vec<(DocumentPath, String)>,
     /// Whether the whole directory was looked at.
     pub reconciled: bool,
-    /// A loss that was held back, and is taken over with these changes.
+    /// A loss that was held back, and is accepted with these changes.
     pub taken_over: Option<String>,
 }
 
-/// Follows one directory.
+/// Watches one directory.
 pub struct DirectoryWatcher {
     source: DirectorySource,
     events: Events,
@@ -100,17 +98,17 @@ pub struct DirectoryWatcher {
     /// What editors left, by the pattern that says so.
     editors: BTreeMap<DocumentPath, &'static str>,
     looks: Looks,
-    /// Folders of which nothing is taken over until a second look.
+    /// Folders whose losses wait for a second look.
     held: Vec<DocumentPath>,
-    /// Whether the next look takes over what it would hold back.
+    /// Whether the next look accepts the losses that it would hold back.
     accepts: bool,
     taken_over: Option<String>,
-    /// Looks in a row that failed, or met something that cannot be read.
+    /// Consecutive looks that failed, or met an unreadable path.
     troubled: u32,
 }
 
 impl DirectoryWatcher {
-    /// Starts from the files that are known already (none at first); the first batch, due at once, is a full scan.
+    /// Starts from the known files (none at first); the first batch, due at once, is a full scan.
     #[must_use]
     pub fn start(source: &DirectorySource, known: BTreeMap<DocumentPath, FileState>, pace: Pace) -> Self {
         let touches = Touches::default();
@@ -140,19 +138,19 @@ impl DirectoryWatcher {
         }
     }
 
-    /// Goes on from what earlier looks remembered; `accepts` says that the first one holds nothing back.
+    /// Continues from the state of earlier looks; with `accepts` the first look holds nothing back.
     #[must_use]
     pub fn with_looks(self, looks: Looks, accepts: bool) -> Self {
         Self { looks, accepts, ..self }
     }
 
-    /// Returns what is remembered from look to look.
+    /// Returns the state that survives from look to look.
     #[must_use]
     pub fn looks(&self) -> &Looks {
         &self.looks
     }
 
-    /// Returns when everything is looked at again, if nothing moves before.
+    /// Returns the time of the next full scan, if nothing changes before.
     #[must_use]
     pub fn next_look(&self) -> Instant {
         self.next_scan
@@ -160,19 +158,19 @@ impl DirectoryWatcher {
 
     /// Waits until a batch is due.
     ///
-    /// It may be dropped at any point and called again: nothing is lost.
+    /// It may be dropped at any point and called again: no event is lost.
     pub async fn changed(&mut self) {
         self.touches.settled(&self.events, self.next_scan).await;
     }
 
-    /// Looks at what was touched (or at everything, where that is due) and returns what is different.
+    /// Looks at the touched paths (or everything, if that is due) and returns the changes.
     ///
     /// It reads the disk and hashes files, so it belongs on a thread that may block.
     ///
     /// # Errors
     ///
-    /// Where the root cannot be listed or the system ran out of something. Nothing is forgotten then: the next batch,
-    /// due after a second and later after each failure, is a scan of everything.
+    /// If the root cannot be listed or the system ran out of a resource. No event is lost then: the next batch is a full scan,
+    /// due after a second, and later after each further failure.
     pub fn collect(&mut self) -> Result<Batch, DirectoryError> {
         let touched = self.touches.take();
         let scan_is_due = self.next_scan <= Instant::now();
@@ -233,7 +231,7 @@ impl DirectoryWatcher {
         Ok(self.differences(before))
     }
 
-    /// Looks at single paths, or at everything where what is gone must be weighed; tells which.
+    /// Looks at single paths, or at everything if a loss must be weighed; returns which.
     fn look_at(&mut self, paths: BTreeSet<DocumentPath>) -> Result<(Vec<FileChange>, bool), DirectoryError> {
         let mut found: Vec<(DocumentPath, Scan)> = Vec::new();
         let mut walked: BTreeSet<DocumentPath> = BTreeSet::new();
@@ -255,8 +253,8 @@ impl DirectoryWatcher {
             }
             found.push((path, scan));
         }
-        // Nothing is taken over before all is read, and all was read while the root was there: else a failure on the
-        // way would swallow changes, and a disk that is taken away would look like a deletion.
+        // Changes are applied only after everything was read while the root was there. Otherwise a failure on the way would lose
+        // changes, and a removed disk would look like a deletion.
         self.source.check_root()?;
         if self.must_be_weighed(&found) {
             return self.reconcile().map(|changes| (changes, true));
@@ -272,7 +270,7 @@ impl DirectoryWatcher {
         Ok((self.differences(before), false))
     }
 
-    /// Tells whether files are gone in a way that a look at everything must weigh: with a file system, or all at once.
+    /// Tells whether a full scan must weigh missing files: a file system changed, or all files are missing.
     fn must_be_weighed(&self, found: &[(DocumentPath, Scan)]) -> bool {
         let seen: BTreeSet<&DocumentPath> = found.iter().flat_map(|(_, scan)| scan.files.keys()).collect();
         let looked_at = found.iter().flat_map(|(path, _)| at_or_below(&self.files, Some(path)));
@@ -288,8 +286,8 @@ impl DirectoryWatcher {
         !gone.is_empty() && (is_loss(self.files.len(), gone.len()) || has_moved() || is_new())
     }
 
-    /// Puts what was found at and below a path (or everywhere) in place of what was known there, and notes in `before`
-    /// what each differing path held at first.
+    /// Replaces the known state at and below a path (or everywhere) by the found one, and notes in `before` the old state of each
+    /// differing path.
     fn replace(
         &mut self,
         path: Option<&DocumentPath>,

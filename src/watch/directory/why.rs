@@ -1,8 +1,8 @@
-//! Why a path of a directory is no file of the source.
+//! Explains why a path of a directory is no file of the source.
 //!
-//! In: a path. Out: one reason, or nothing where the path is wanted, or nothing stands there.
+//! In: a path. Out: one reason, or nothing if the path is wanted or does not exist.
 //!
-//! **Invariant:** the [`Filter`](super::filter::Filter) decides; this names the line of the ignore file that made it do so.
+//! **Invariant:** the [`Filter`](super::filter::Filter) decides; this module finds the line of the ignore file that caused it.
 
 use super::DirectorySource;
 use crate::watch::is_store;
@@ -13,11 +13,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Ignore files in the order in which they count, within a folder.
+/// Ignore files in order of precedence within a folder.
 const IGNORE_FILES: [&str; 2] = [".ignore", ".gitignore"];
 
 impl DirectorySource {
-    /// Says why a path at which something stands on disk is no file of this source.
+    /// Returns the reason why an existing path is no file of this source.
     #[must_use]
     pub fn why_not(&self, path: &DocumentPath) -> Option<String> {
         let path = Path::new(OsStr::from_bytes(path.as_bytes()));
@@ -57,7 +57,7 @@ impl DirectorySource {
         Some("it is on disk now, and came after this version or cannot be read; `tidemill status` tells how the tracker is doing".to_owned())
     }
 
-    /// Returns the ignore file, the line and the pattern that leave a path out.
+    /// Returns the ignore file, line and pattern that exclude a path.
     fn ignored_by(&self, path: &Path, is_folder: bool) -> Option<String> {
         for folder in path.ancestors().skip(1) {
             for name in IGNORE_FILES {

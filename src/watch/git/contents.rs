@@ -1,14 +1,14 @@
-//! The bytes of a git blob, straight from the object database.
+//! Reads the bytes of a git blob from the object database.
 //!
-//! In: a content id and a limit. Out: the bytes, or the size of a blob that is larger.
+//! In: a content id and a limit. Out: the bytes, or the size of a larger blob.
 //!
-//! **Invariant:** the header is asked first, so a blob over the limit is never inflated, and memory is bounded by the
-//! limit whatever a pack claims. The bytes are those of the blob, without filters or line-ending conversion; a Git LFS
-//! pointer stands for its object, whatever the limit says of the pointer itself.
+//! **Invariant:** the header is read first, so a blob over the limit is never inflated, and the limit bounds memory whatever a
+//! pack claims. The bytes are those of the blob, without filters or line-ending conversion. A Git LFS pointer stands for its
+//! object, whatever the limit is for the pointer itself.
 //!
-//! libgit2 hashes every object it reads, and that stays on: results are remembered under the content id, so one damaged
-//! blob taken at its word would stay wrong for ever. It costs some 80 µs a blob (2,000 blobs of a game engine, 55 MB:
-//! 0.42 s with, 0.24 s without), far less than what follows.
+//! libgit2 hashes every object that it reads, and this stays enabled: results are stored under the content id, so an undetected
+//! damaged blob would stay wrong for ever. It costs some 80 µs a blob (2,000 blobs of a game engine, 55 MB: 0.42 s with, 0.24 s
+//! without), far less than the next stages.
 
 use super::lfs::{self, Pointer};
 use super::pool::Pool;
@@ -37,7 +37,7 @@ impl GitContents {
 impl Contents for GitContents {
     fn read(&self, content: ContentId, max_bytes: u64) -> Result<Content, ReadError> {
         match read(&*self.pool.get()?, content, max_bytes) {
-            // A handle looks for new packs only where it finds no object at all: a whole copy may have come since.
+            // A handle looks for new packs only if it finds no object at all; a whole copy may have arrived since.
             Err(ReadError::Object { .. }) => read(&self.pool.fresh()?, content, max_bytes),
             read => read,
         }

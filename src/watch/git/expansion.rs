@@ -1,10 +1,10 @@
-//! What a tree expands to, counted without expanding it.
+//! Counts what a tree expands to, without expanding it.
 //!
-//! In: the id of a tree. Out: whether it passes a limit, and which.
+//! In: the id of a tree. Out: the limit that it passes, if any.
 //!
-//! **Invariant:** each distinct tree object is opened once however often it is named, so the cost follows the bytes that the
-//! repository holds and never the number of paths that they stand for. What is counted are objects that a walk would expand:
-//! files and folders by path, and the bytes of their paths.
+//! **Invariant:** each distinct tree object is opened once, however often it is named. So the cost follows the bytes of the
+//! repository, never the number of paths. It counts what a walk would expand: files and folders by path, and the bytes of their
+//! paths.
 
 use super::tree::MAX_DEPTH;
 use super::{GitError, commit_id, object_error, oid};
@@ -15,7 +15,7 @@ use snapshots::CommitId;
 /// Largest tree object that is opened: a folder of some four million entries.
 const MAX_TREE_BYTES: usize = 192 << 20;
 
-/// What a tree may expand to.
+/// Limits for the expansion of a tree.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     /// Files and folders; the largest repositories in use name some two million.
@@ -26,8 +26,8 @@ pub(super) struct Limits {
     trees: usize,
     /// A tree with more entries than this ...
     few: u64,
-    /// ... names at most so many paths for each entry that its distinct objects hold. Copies of whole folders, as of the tags of
-    /// another system, stay far below.
+    /// ... has at most so many paths for each entry of its distinct objects. Copies of whole folders, such as the tags of a
+    /// converted repository, stay far below.
     copies: u64,
 }
 
@@ -37,7 +37,7 @@ impl Default for Limits {
     }
 }
 
-/// What lies below one tree, by paths relative to it.
+/// The content below one tree, by paths relative to it.
 #[derive(Clone, Copy, Default)]
 struct Below {
     entries: u64,
@@ -55,10 +55,10 @@ struct Open {
 }
 
 impl Limits {
-    /// Returns which limit a tree passes, if it passes one.
+    /// Returns the limit that a tree passes, if any.
     ///
     /// # Errors
-    /// Where a tree is missing, which it names.
+    /// If a tree is missing, which it names.
     pub(super) fn passed_by(&self, repository: &Repository, root: CommitId) -> Result<Option<&'static str>, GitError> {
         let mut known: FxHashMap<CommitId, Below> = FxHashMap::default();
         let mut held = 0_u64;
@@ -95,7 +95,7 @@ impl Limits {
 }
 
 impl Below {
-    /// Adds a folder, whose name has so many bytes, with all that lies below it.
+    /// Adds a folder, whose name has so many bytes, with all below it.
     fn add(&mut self, folder: Self, name: u64) {
         let prefix = folder.entries.saturating_mul(name + 1);
         self.entries = self.entries.saturating_add(folder.entries);

@@ -1,15 +1,14 @@
-//! Fetching: what the remote has is brought into the repository, before its refs are looked at.
+//! Fetches new objects and refs from the remote, before the refs are read.
 //!
 //! In: a repository with a remote. Out: objects and remote-tracking refs, as `git fetch` would write them.
 //!
-//! **Invariant:** this is the one thing that writes to a repository, and only what the remote's own refspecs name: a
-//! repository with a work tree gets `refs/remotes/*`, so nobody's branch moves. A bare repository without refspecs (as
-//! `git clone --bare` makes it) gets the remote's branches as its own. Nothing is pruned unless the repository's
-//! configuration says so.
+//! **Invariant:** only this module writes to a repository, and only the refs of the remote's refspecs. A repository with a work
+//! tree gets `refs/remotes/*`, so no local branch moves. A bare repository without refspecs (as `git clone --bare` makes it) gets
+//! the remote's branches as its own. Nothing is pruned unless the repository's configuration says so.
 //!
-//! The remote is `origin`, or else the first by name. Local paths, `file://` and `http://` always work; `https://`, `ssh://`
-//! and credentials are there with the cargo feature `remote`, which brings OpenSSL. Credentials come from the ssh agent and
-//! git's own helpers; nobody is ever asked for a password.
+//! The remote is `origin`, or else the first by name. Local paths, `file://` and `http://` always work. `https://`, `ssh://` and
+//! credentials need the cargo feature `remote`, which adds OpenSSL. Credentials come from the ssh agent and git's own helpers;
+//! there is never a password prompt.
 
 use super::{GitError, GitSource};
 use git2::{FetchOptions, Remote, RemoteCallbacks, Repository};
@@ -17,19 +16,19 @@ use std::time::{Duration, Instant};
 
 /// Longest time that one fetch may take before it counts as failed.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
-/// The remote that is fetched where there are several.
+/// The preferred remote if there are several.
 const ORIGIN: &str = "origin";
-/// What a bare repository without refspecs fetches.
+/// The refspec of a bare repository that has none.
 const BARE_REFSPEC: &str = "+refs/heads/*:refs/heads/*";
 
 impl GitSource {
-    /// Fetches from the remote; `stop` is asked now and then whether to break off.
+    /// Fetches from the remote; `stop` is polled for an interruption.
     ///
-    /// It blocks for as long as the network takes.
+    /// It blocks for the duration of the network traffic.
     ///
     /// # Errors
     ///
-    /// Where there is no remote, or it does not answer, refuses, or speaks what this build does not.
+    /// If there is no remote, or it does not answer, refuses, or uses a protocol that this build lacks.
     pub fn fetch(&self, stop: impl Fn() -> bool) -> Result<(), GitError> {
         let repository = self.pool.get()?;
         let (name, mut remote) = remote(&repository)?;

@@ -1,14 +1,14 @@
-//! Which refs are views: patterns over names, and the commit that each name stands at.
+//! Decides which refs are views: patterns over names, and the commit of each name.
 //!
-//! In: patterns, or none for the branch that HEAD names. Out: one [`Head`] a ref, sorted by the ref's full name.
+//! In: patterns, or none for the branch that HEAD names. Out: one [`Head`] per ref, sorted by the ref's full name.
 //!
-//! **Invariant:** a view's name is unique in its repository and follows from the refs alone: the short name; `heads/X`
-//! and `tags/X` where a branch and a tag share it; the full name where even that is taken. A ref that cannot be read
-//! never hides the others, and a ref is absent only where its absence was seen: libgit2 passes over what it cannot read, so the
-//! folders of the refs are listed here as well.
+//! **Invariant:** a view's name is unique in its repository and follows from the refs alone: the short name; `heads/X` and
+//! `tags/X` if a branch and a tag share it; the full name if even that is taken. An unreadable ref never hides other refs. A ref
+//! is absent only if its absence was observed: libgit2 skips what it cannot read, so the folders of the refs are listed here as
+//! well.
 //!
-//! A pattern without `refs/` in front sees branches and tags only, so `*` does not track what was fetched into
-//! `refs/remotes`; `refs/remotes/*` does.
+//! A pattern without a leading `refs/` matches branches and tags only, so `*` does not track fetched refs in `refs/remotes`;
+//! `refs/remotes/*` does.
 
 use super::raw::{self, RawCommit};
 use super::{Commit, GitError, GitSource, commit_id, read_commit};
@@ -19,7 +19,7 @@ use snapshots::CommitId;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Read errors in a row after which a listing of refs is given up.
+/// Consecutive read errors after which a listing of refs fails.
 const MAX_ERRORS: usize = 1_000;
 
 /// A glob over the names of refs; `*` crosses `/`.
@@ -42,7 +42,7 @@ impl RefPattern {
     ///
     /// # Errors
     ///
-    /// Where it is no glob.
+    /// If it is no glob.
     pub fn parse(pattern: &str) -> Result<Self, GitError> {
         let glob = GlobBuilder::new(pattern)
             .literal_separator(false)
@@ -71,14 +71,14 @@ pub(super) const BRANCHES: &str = "refs/heads/";
 pub(super) const TAGS: &str = "refs/tags/";
 pub(super) const HEAD: &str = "HEAD";
 
-/// One ref that is a view, and where it stands.
+/// One ref that is a view, with its commit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Head {
-    /// What the view is called.
+    /// The name of the view.
     pub view: String,
     /// The ref's full name, or `HEAD` where that is detached.
     pub reference: String,
-    /// The commit it stands at; a tag is peeled.
+    /// Its commit; a tag is peeled.
     pub commit: Commit,
     /// Whether it is a tag, which is not expected to move.
     pub is_tag: bool,
@@ -89,29 +89,29 @@ pub struct Head {
 pub struct Heads {
     /// The heads, sorted by full name.
     pub heads: Vec<Head>,
-    /// Matched tags that name no commit but a tree or a blob.
+    /// Matched tags that name a tree or a blob instead of a commit.
     pub skipped_tags: usize,
-    /// Matched refs that cannot be read (a missing object, say), and why.
+    /// Matched refs that cannot be read (for example, a missing object), with the reason.
     pub broken: Vec<(String, String)>,
 }
 
-/// What HEAD says.
+/// The state of HEAD.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HeadState {
     /// It names this ref (`refs/heads/main`), which exists.
     Branch(String),
     /// It names this ref, which has no commit yet.
     Unborn(String),
-    /// It stands at a commit itself.
+    /// It names a commit directly.
     Detached(CommitId),
 }
 
 impl GitSource {
-    /// Returns what HEAD says.
+    /// Returns the state of HEAD.
     ///
     /// # Errors
     ///
-    /// Where HEAD cannot be read.
+    /// If HEAD cannot be read.
     pub fn head(&self) -> Result<HeadState, GitError> {
         head(&*self.pool.get()?)
     }
@@ -120,7 +120,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where HEAD cannot be read.
+    /// If HEAD cannot be read.
     pub fn head_branch(&self) -> Result<Option<String>, GitError> {
         Ok(match self.head()? {
             HeadState::Branch(reference) => Some(reference),
@@ -128,11 +128,11 @@ impl GitSource {
         })
     }
 
-    /// Returns the heads that the patterns match; without patterns, the one that HEAD names (none while it is unborn).
+    /// Returns the heads that match the patterns; without patterns, the one that HEAD names (none while it is unborn).
     ///
     /// # Errors
     ///
-    /// Where the refs cannot be listed; a single ref that cannot be read is among [`Heads::broken`].
+    /// If the refs cannot be listed; a single ref that cannot be read is among [`Heads::broken`].
     pub fn heads(&self, patterns: &[RefPattern]) -> Result<Heads, GitError> {
         let repository = self.pool.get()?;
         let Listing { mut references, unreadable } = references(&repository)?;
@@ -170,13 +170,13 @@ impl GitSource {
         Ok(heads)
     }
 
-    /// Returns those of the given views whose ref is there and leads to a commit, or cannot be read at present.
+    /// Returns those of the given views whose ref exists and names a commit, or cannot be read at present.
     ///
-    /// What seems to be gone is looked for twice: while git packs refs, a listing can miss one that moves.
+    /// A missing ref is looked up twice: while git packs refs, a listing can miss one that moves.
     ///
     /// # Errors
     ///
-    /// Where the refs cannot be listed.
+    /// If the refs cannot be listed.
     pub fn standing(&self, views: &[&str]) -> Result<FxHashSet<String>, GitError> {
         let mut standing = self.listed(views)?;
         if views.iter().any(|view| !standing.contains(*view)) {
@@ -198,7 +198,7 @@ impl GitSource {
                 continue;
             }
             match peel(&repository, handle) {
-                // A tag that was moved to a tree or a blob stands nowhere.
+                // A tag that was moved to a tree or a blob names no commit.
                 Ok(None) if reference.starts_with(TAGS) => {}
                 Ok(_) | Err(_) => {
                     standing.insert(view.clone());
@@ -211,17 +211,17 @@ impl GitSource {
         Ok(standing)
     }
 
-    /// Fails where a part of the repository cannot be seen without which nothing can be said of its refs.
+    /// Fails if a part of the repository that its refs depend on cannot be read.
     ///
     /// # Errors
     ///
-    /// Where the repository, its objects, or the folders of its refs are gone or cannot be read.
+    /// If the repository, its objects, or the folders of its refs are missing or cannot be read.
     pub fn check(&self) -> Result<(), GitError> {
         loose(&*self.pool.get()?).map(drop)
     }
 }
 
-/// Returns the commit that a ref leads to, through other refs and tags; nothing where that is a tree or a blob.
+/// Returns the commit of a ref, through other refs and tags; nothing if that is a tree or a blob.
 pub(super) fn peel(repository: &Repository, reference: &Reference<'_>) -> Result<Option<RawCommit>, GitError> {
     let failed = |source| GitError::Read { what: String::from_utf8_lossy(reference.name_bytes()).into_owned(), source };
     let direct = reference.resolve().map_err(failed)?;
@@ -247,7 +247,7 @@ fn head(repository: &Repository) -> Result<HeadState, GitError> {
     match head.resolve() {
         Ok(_) => Ok(HeadState::Branch(target)),
         Err(error) if error.code() == ErrorCode::NotFound => Ok(HeadState::Unborn(target)),
-        // It is there and cannot be read, which the listing of refs tells.
+        // It exists and cannot be read, which the listing of refs reports.
         Err(_) => Ok(HeadState::Branch(target)),
     }
 }
@@ -255,11 +255,11 @@ fn head(repository: &Repository) -> Result<HeadState, GitError> {
 /// Every ref with its full name; names that are not UTF-8 are shown with replacement characters.
 pub(super) struct Listing<'a> {
     pub(super) references: Vec<(String, Reference<'a>)>,
-    /// Refs that are there and cannot be read, and why.
+    /// Refs that exist and cannot be read, with the reason.
     unreadable: Vec<(String, String)>,
 }
 
-/// Lists the refs. A loose one is asked for by its name: where it cannot be read, a listing gives what was packed long ago.
+/// Lists the refs. A loose ref is read by its name: if it cannot be read, a listing would return an old packed value.
 pub(super) fn references(repository: &Repository) -> Result<Listing<'_>, GitError> {
     let loose: FxHashSet<String> = loose(repository)?.into_iter().collect();
     let mut references = listed(repository)?;
@@ -268,7 +268,7 @@ pub(super) fn references(repository: &Repository) -> Result<Listing<'_>, GitErro
     for name in loose {
         match repository.find_reference(&name) {
             Ok(reference) => references.push((name, reference)),
-            // Packed or deleted since it was listed, or no name of a ref.
+            // Packed or deleted since the listing, or not the name of a ref.
             Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::InvalidSpec) => {}
             Err(error) => unreadable.push((name, error.message().to_owned())),
         }
@@ -277,7 +277,7 @@ pub(super) fn references(repository: &Repository) -> Result<Listing<'_>, GitErro
     Ok(Listing { references, unreadable })
 }
 
-/// Returns the names of the files below `refs/`, once all that refs depend on was seen.
+/// Returns the names of the files below `refs/`, after a check of all that refs depend on.
 fn loose(repository: &Repository) -> Result<Vec<String>, GitError> {
     let unseen = |path: &Path| {
         let path = path.to_owned();

@@ -1,30 +1,29 @@
-//! The line of commits that a view has walked: first parents, and which of them are new.
+//! The line of commits that a view has followed: first parents, and which of them are new.
 //!
 //! In: commit ids. Out: commits, oldest first.
 //!
-//! **Invariant:** a run of first parents is unbroken, and no commit that the known head reaches is called new, whichever
-//! parent reaches it; so a force-push, a rebase and a merge of what was tracked before all give exactly the commits
-//! that were never there.
+//! **Invariant:** a run of first parents is unbroken. No commit that the known head reaches counts as new, through whichever
+//! parent. So a force-push, a rebase and a merge of tracked commits all give exactly the commits that were never there.
 //!
-//! History ends where a shallow clone ends. What has a snapshot already is not known here.
+//! History ends where a shallow clone ends. This module does not know which commits have snapshots.
 
 use super::{Commit, GitError, GitSource, commit_id, oid, read_commit};
 use git2::{Repository, Sort};
 use rustc_hash::FxHashSet;
 use snapshots::CommitId;
 
-/// How far along the line of first parents the known head is looked for before reachability is asked.
+/// So many commits of the first-parent line are searched for the known head before reachability is computed.
 const NEAR_COMMITS: usize = 256;
 
 impl GitSource {
     /// Returns `from` and the first parents before it, oldest first.
     ///
-    /// The walk ends in front of the first commit that `stop` names, after `limit` commits (`from` included), or where
-    /// history ends.
+    /// The walk ends before the first commit for which `stop` is true, after `limit` commits (`from` included), or at the end of
+    /// history.
     ///
     /// # Errors
     ///
-    /// Where a commit is missing though the clone is not shallow, which it names.
+    /// If a commit is missing though the clone is not shallow, which it names.
     pub fn first_parents(
         &self,
         from: CommitId,
@@ -46,12 +45,12 @@ impl GitSource {
 
     /// Returns every first-parent commit of `head` that `known` does not reach, oldest first.
     ///
-    /// It is empty where `head` has been there before, as after a reset to an older commit.
+    /// It is empty if `head` was there before, as after a reset to an older commit.
     ///
     /// # Errors
     ///
-    /// Where a commit is missing, which it names. A `known` that was pruned after a force-push is such a commit: the
-    /// view is then to be treated as one first seen.
+    /// If a commit is missing, which the error names. A `known` that was pruned after a force-push is such a commit: treat the
+    /// view as a new one then.
     pub fn new_commits(&self, known: CommitId, head: CommitId) -> Result<Vec<Commit>, GitError> {
         if known == head {
             return Ok(Vec::new());
@@ -59,7 +58,7 @@ impl GitSource {
         let repository = self.pool.get()?;
         read_commit(&repository, known)?;
         read_commit(&repository, head)?;
-        // Nearly always the known head is on the line itself. What is above it there descends from it, so it cannot reach it.
+        // The known head is nearly always on the line. Commits above it there are its descendants, so it cannot reach them.
         let mut commits = Vec::new();
         for commit in Line::new(&repository, head).take(NEAR_COMMITS).map_while(Result::ok) {
             if commit.id == known {
@@ -68,8 +67,8 @@ impl GitSource {
             }
             commits.push(commit);
         }
-        // Reachability counts every parent; only then is the line of first parents followed, while it stays outside.
-        // What `known` reaches is closed under parents, so the line never leaves it again once it has entered.
+        // Reachability counts every parent. Then the first-parent line is followed while it stays outside the known set. That set
+        // is closed under parents, so the line never leaves it again.
         let is_new: Box<dyn Fn(&CommitId) -> bool> = match unreached(&repository, known, head) {
             Ok(unreached) => Box::new(move |id| unreached.contains(id)),
             // The walk refuses commits whose author or committer line libgit2 does not understand.
@@ -94,7 +93,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where a commit is missing, which it names.
+    /// If a commit is missing, which it names.
     pub fn is_ancestor(&self, ancestor: CommitId, commit: CommitId) -> Result<bool, GitError> {
         let repository = self.pool.get()?;
         read_commit(&repository, ancestor)?;
@@ -108,8 +107,8 @@ impl GitSource {
         }
     }
 
-    /// Returns the commit at which the first-parent line of `head` begins; nothing where history is cut off, cannot be read, or
-    /// is longer than `limit`.
+    /// Returns the first commit of the first-parent line of `head`; nothing if history is truncated, unreadable, or longer than
+    /// `limit`.
     #[must_use]
     pub fn root_of(&self, head: CommitId, limit: usize) -> Option<CommitId> {
         let repository = self.pool.get().ok()?;
@@ -124,7 +123,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where a commit is missing, which it names.
+    /// If a commit is missing, which it names.
     pub fn first_parent_at(&self, head: CommitId, time: i64) -> Result<Option<Commit>, GitError> {
         let repository = self.pool.get()?;
         Line::new(&repository, head).find(|commit| !matches!(commit, Ok(commit) if commit.time > time)).transpose()
@@ -176,7 +175,7 @@ impl Iterator for Line<'_> {
         let id = self.next.take()?;
         let commit = match read_commit(self.repository, id) {
             Ok(commit) => Commit::from(commit),
-            // The commit in front of a shallow clone's boundary is named by its child and not there.
+            // The child names the commit before a shallow clone's boundary, which is missing.
             Err(GitError::MissingObject { .. }) if self.started && self.repository.is_shallow() => return None,
             Err(error) => return Some(Err(error)),
         };

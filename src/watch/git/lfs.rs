@@ -1,13 +1,13 @@
 //! Git LFS pointers: a blob that stands for an object kept elsewhere.
 //!
-//! In: a blob's bytes. Out: the object's bytes from the repository's own LFS store, or word that they are not there.
+//! In: a blob's bytes. Out: the object's bytes from the repository's own LFS store, or an error that they are missing.
 //!
-//! **Invariant:** only a blob that is a pointer to its last byte is one, so a document *about* LFS is a document; and bytes
-//! are given only if they hash to what the pointer says.
+//! **Invariant:** a blob is a pointer only if all of its bytes are, so a document *about* LFS is a document. Bytes are returned
+//! only if they hash to the pointer's value.
 //!
-//! The form is that of git-lfs `docs/spec.md`, "The Pointer": under 1,024 bytes of `KEY SP VALUE LF` lines, `version` first
-//! and the rest sorted by key. An object that went through an extension (`ext-0-NAME`) is not what was checked out, and
-//! counts as not there. Nothing is downloaded; `git lfs fetch` does that.
+//! The form is that of git-lfs `docs/spec.md`, "The Pointer": under 1,024 bytes of `KEY SP VALUE LF` lines, `version` first and
+//! the rest sorted by key. An object with an extension (`ext-0-NAME`) differs from the checked-out file and counts as missing.
+//! Nothing is downloaded; `git lfs fetch` does that.
 
 use crate::watch::Content;
 use dataflows::data::SkipReason;
@@ -19,10 +19,10 @@ use std::path::PathBuf;
 
 /// Most bytes that a pointer has.
 pub(super) const MAX_POINTER_BYTES: u64 = 1_023;
-/// The names of the one version there is; the second is that of its first releases.
+/// The names of the only version; the second is that of its first releases.
 const VERSIONS: [&str; 2] = ["https://git-lfs.github.com/spec/v1", "https://hawser.github.com/spec/v1"];
 
-/// What a pointer names.
+/// The content of a pointer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Pointer {
     /// The object's SHA-256 in lower-case hexadecimal.
@@ -64,7 +64,7 @@ fn is_oid(value: &str) -> Option<&str> {
     (digits.len() == 64 && digits.bytes().all(is_digit)).then_some(digits)
 }
 
-/// Returns what a pointer stands for.
+/// Returns the object of a pointer.
 pub(super) fn read(repository: &Repository, pointer: &Pointer, max_bytes: u64) -> Content {
     let absent = Content::Absent(SkipReason::LfsMissing);
     if pointer.is_extended {

@@ -1,14 +1,13 @@
-//! Git repositories as sources: their heads, their history, the files of a commit, and what changed between two.
+//! Git repositories as sources: their heads, their history, the files of a commit, and the changes between two.
 //!
-//! In: a path, bare or with a work tree. Out: [`Head`]s, [`Commit`]s, and changes as values; contents through
-//! [`GitContents`].
+//! In: a path, bare or with a work tree. Out: [`Head`]s, [`Commit`]s, and changes as values; contents through [`GitContents`].
 //!
-//! **Invariant:** everything is read from the object database and the refs, never from a work tree or an index, so line
-//! endings, ignore files and attributes hide nothing; and nothing in the repository is ever written, not even a lock,
-//! but for what [`GitSource::fetch`] is asked to bring.
+//! **Invariant:** all data comes from the object database and the refs, never from a work tree or an index, so line endings,
+//! ignore files and attributes have no effect. Nothing in the repository is ever written, not even a lock, except by
+//! [`GitSource::fetch`].
 //!
-//! Names are bytes. A missing blob is no concern here (its document gets a fault when it is read); a missing commit or
-//! tree is an error that names the object. Which commits become epochs is left to the tracker.
+//! Names are bytes. A missing blob is no error here (its document gets a fault when it is read). A missing commit or tree is an
+//! error that names the object. The tracker decides which commits become epochs.
 
 mod contents;
 mod expansion;
@@ -49,7 +48,7 @@ pub enum GitError {
     /// There is none at the path itself.
     #[error("no git repository at {path}; name its root, or use dir:{path} to track the files as they are")]
     NoRepository {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
     },
     /// Nothing stands at the path.
@@ -67,25 +66,25 @@ pub enum GitError {
     /// The path lies inside a work tree.
     #[error("{path} is inside the repository {root}; name that, or use dir:{path} to track the files as they are")]
     InsideRepository {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
-        /// Where the work tree starts.
+        /// The root of the work tree.
         root: PathBuf,
     },
-    /// Somebody else owns the repository.
+    /// Another user owns the repository.
     #[error("{path} belongs to another user; allow it with: git config --global --add safe.directory '{path}'")]
     ForeignOwner {
         /// The repository.
         path: PathBuf,
     },
-    /// The repository is kept in a way that this build does not read.
+    /// The repository uses a feature that this build does not read.
     #[error("{path} uses {what}, which this build does not read; {next}")]
     Unsupported {
         /// The repository.
         path: PathBuf,
         /// The feature.
         what: &'static str,
-        /// What to do.
+        /// The advice.
         next: &'static str,
     },
     /// Any other reason why it does not open.
@@ -93,7 +92,7 @@ pub enum GitError {
     Open {
         /// The repository.
         path: PathBuf,
-        /// What git says.
+        /// Git's error.
         source: Error,
     },
     /// A commit or tree is not there.
@@ -107,9 +106,9 @@ pub enum GitError {
     /// Something could not be read.
     #[error("cannot read {what} from the repository")]
     Read {
-        /// What was attempted.
+        /// The attempted operation.
         what: String,
-        /// What git says.
+        /// Git's error.
         source: Error,
     },
     /// The tree is deeper or larger than any real one.
@@ -128,12 +127,12 @@ pub enum GitError {
         /// Its size.
         bytes: usize,
     },
-    /// A part of the repository that says which refs there are cannot be seen.
+    /// A part of the repository that holds its refs cannot be read.
     #[error("cannot see {path}; what was indexed of the repository stays")]
     Unseen {
         /// The part.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The repository has no work tree.
@@ -147,50 +146,50 @@ pub enum GitError {
         "the repository has no remote to fetch from; add one with `git remote add origin URL`, or leave --fetch out"
     )]
     NoRemote,
-    /// The remote did not give what it has.
+    /// The remote did not send its data.
     #[error("cannot fetch from {remote}; {next}")]
     Fetch {
         /// The remote.
         remote: String,
-        /// What to try.
+        /// The advice.
         next: String,
-        /// What git says.
+        /// Git's error.
         source: Error,
     },
-    /// A pattern for refs cannot be read.
+    /// A ref pattern cannot be parsed.
     #[error("cannot read the ref pattern {pattern:?}")]
     Pattern {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The error.
         source: globset::Error,
     },
-    /// Nothing answers to a revision.
+    /// No commit matches a revision.
     #[error("no commit, branch or tag is called {rev:?}; `git log`, `git branch -a` and `git tag` list what there is")]
     NoRevision {
-        /// What was asked for.
+        /// The requested revision.
         rev: String,
     },
-    /// Several things answer to a revision.
+    /// Several commits match a revision.
     #[error("{rev:?} is ambiguous: it could be {}; name one of them", candidates.join(", "))]
     AmbiguousRevision {
-        /// What was asked for.
+        /// The requested revision.
         rev: String,
-        /// What it could mean, at most ten of them.
+        /// Its possible meanings, at most ten.
         candidates: Vec<String>,
     },
     /// A revision is a range, or another set of commits.
     #[error("{rev:?} names several commits; name one")]
     SeveralCommits {
-        /// What was asked for.
+        /// The requested revision.
         rev: String,
     },
     /// The history ends before the revision.
     #[error("{rev:?} lies before the history's start: {base} has {length} first-parent commits")]
     BeforeHistory {
-        /// What was asked for.
+        /// The requested revision.
         rev: String,
-        /// Where the count starts.
+        /// The start of the count.
         base: String,
         /// How many commits there are, the base included.
         length: usize,
@@ -210,8 +209,8 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where there is none, where another user owns it, or where it is kept in a way this build does not read
-    /// (reftable, SHA-256); each says so in one line.
+    /// If there is none, if another user owns it, or if it uses a feature that this build does not read (reftable, SHA-256); each
+    /// has a message of one line.
     pub fn open(path: &Path) -> Result<Self, GitError> {
         let repository = open(path)?;
         Ok(Self { pool: Arc::new(Pool::new(path.to_owned(), repository)) })
@@ -221,7 +220,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where the repository does not hold it, or it is no commit.
+    /// If the repository does not hold it, or it is no commit.
     pub fn commit(&self, id: CommitId) -> Result<Commit, GitError> {
         let repository = self.pool.get()?;
         read_commit(&repository, id).map(Commit::from)
@@ -233,11 +232,11 @@ impl GitSource {
         self.pool.get().is_ok_and(|repository| repository.odb().is_ok_and(|objects| objects.exists(oid(id))))
     }
 
-    /// Tells whether history is cut off, so that it does not show where it began.
+    /// Tells whether history is truncated, so that its beginning is unknown.
     ///
     /// # Errors
     ///
-    /// Where the repository no longer opens.
+    /// If the repository no longer opens.
     pub fn is_shallow(&self) -> Result<bool, GitError> {
         Ok(self.pool.get()?.is_shallow())
     }
@@ -246,7 +245,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where the repository no longer opens.
+    /// If the repository no longer opens.
     pub fn common_folder(&self) -> Result<PathBuf, GitError> {
         let folder = self.pool.get()?.commondir().to_owned();
         Ok(folder.canonicalize().unwrap_or(folder))
@@ -256,7 +255,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where the repository is bare.
+    /// If the repository is bare.
     pub fn work_tree(&self) -> Result<PathBuf, GitError> {
         let repository = self.pool.get()?;
         let bare = || GitError::Bare { path: repository.path().to_owned() };
@@ -267,7 +266,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where HEAD or its commit cannot be read.
+    /// If HEAD or its commit cannot be read.
     pub fn head_commit(&self) -> Result<Option<Commit>, GitError> {
         let repository = self.pool.get()?;
         let failed = |source| GitError::Read { what: "HEAD".to_owned(), source };
@@ -281,7 +280,7 @@ impl GitSource {
         }
     }
 
-    /// Says why a path that stands in the work tree may be no file of a commit.
+    /// Returns the reason why an existing path of the work tree may be no file of a commit.
     #[must_use]
     pub fn why_not(&self, path: &DocumentPath, rules: &Rules) -> Option<String> {
         let repository = self.pool.get().ok()?;
@@ -307,12 +306,12 @@ impl GitSource {
         self.pool.get()
     }
 
-    /// Opens a handle of its own for the watchers beside this module, which may give it another index.
+    /// Opens a separate handle for the watchers beside this module, which may give it another index.
     pub(super) fn open_again(&self) -> Result<Repository, GitError> {
         self.pool.open()
     }
 
-    /// Returns what reads the contents of this repository's files.
+    /// Returns a reader for the contents of this repository's files.
     #[must_use]
     pub fn contents(&self) -> GitContents {
         GitContents::new(Arc::clone(&self.pool))
@@ -345,7 +344,7 @@ fn open(path: &Path) -> Result<Repository, GitError> {
             },
         });
     }
-    // The error's text is the only thing that says which extension stood in the way: its code is the general one.
+    // Only the error's text says which extension caused it: its code is the general one.
     let message = source.message().to_lowercase();
     let unsupported = |what, next| GitError::Unsupported { path: path.clone(), what, next };
     Err(if message.contains("refstorage") {
@@ -357,7 +356,7 @@ fn open(path: &Path) -> Result<Repository, GitError> {
     })
 }
 
-/// Makes libgit2 open partial clones: an object that such a clone lacks is missing like any other, and never asked for.
+/// Makes libgit2 open partial clones: an object that such a clone lacks is simply missing, and is never fetched.
 fn allow_partial_clones() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -384,7 +383,7 @@ fn commit_id(oid: Oid) -> CommitId {
 /// Turns a failed look-up into an error that names the object.
 fn object_error(kind: &'static str, id: CommitId, source: Error) -> GitError {
     match source.code() {
-        // libgit2 takes a pack that it cannot open for one that is not there.
+        // libgit2 treats a pack that it cannot open as missing.
         ErrorCode::NotFound => match crate::resources::refuses_files() {
             None => GitError::MissingObject { kind, id },
             Some(refused) => GitError::Read { what: format!("{kind} {id}"), source: no_files(&refused) },
@@ -393,7 +392,7 @@ fn object_error(kind: &'static str, id: CommitId, source: Error) -> GitError {
     }
 }
 
-/// Returns what git would say if it told of files that it could not open.
+/// Returns the error that git would give for files that it could not open.
 fn no_files(refused: &std::io::Error) -> Error {
     Error::new(ErrorCode::GenericError, git2::ErrorClass::Os, refused.to_string())
 }

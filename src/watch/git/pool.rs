@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Handles kept for later; more threads than this open one for a moment (about a tenth of a millisecond each).
 const MAX_IDLE: usize = 16;
-/// Refused commits that are remembered; beyond it all are looked at again.
+/// Refused commits that are remembered; beyond that number all are forgotten and checked again.
 const MAX_REFUSED: usize = 100_000;
 
 /// The handles of one repository.
@@ -49,7 +49,7 @@ impl Pool {
         refused.insert(commit, what);
     }
 
-    /// Opens a handle that is not shared, for who changes something about it.
+    /// Opens a handle that is not shared, for a caller that changes its settings.
     pub(super) fn open(&self) -> Result<Repository, GitError> {
         open(&self.path)
     }
@@ -64,7 +64,7 @@ impl Pool {
         Ok(Lent { pool: self, repository: Some(repository) })
     }
 
-    /// Opens a handle that knows every pack there is now.
+    /// Opens a handle that knows all current packs.
     pub(super) fn fresh(&self) -> Result<Repository, GitError> {
         open(&self.path)
     }

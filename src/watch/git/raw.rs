@@ -1,26 +1,25 @@
-//! Commits and tags as git reads them, from the bytes of their objects.
+//! Parses commits and tags as git does, from the bytes of their objects.
 //!
-//! In: an object's bytes. Out: what a tracker needs of it: tree, parents and committer time, or what a tag names.
+//! In: an object's bytes. Out: the data that a tracker needs: tree, parents and committer time, or the target of a tag.
 //!
-//! **Invariant:** a commit is read wherever git reads it: `tree` and `parent` lines must be right, everything behind them may be
-//! anything. A committer time that is missing or no number is 0, one that no clock shows is the nearest that `i64` holds; the
-//! time decides nothing but what `--at TIME` finds. Git's own `parse_commit_buffer` and `parse_commit_date` (its `commit.c`) are
-//! as lenient, and give 0 where there is no single author line; libgit2 refuses a commit whose author or committer line it does
-//! not understand.
+//! **Invariant:** every commit that git reads is read: `tree` and `parent` lines must be right, and the lines after them may be
+//! anything. A missing or malformed committer time is 0; one out of range is the nearest that `i64` holds. The time only affects
+//! `--at TIME`. Git's own `parse_commit_buffer` and `parse_commit_date` (its `commit.c`) are as lenient, and give 0 if there is
+//! no single author line. libgit2 refuses a commit whose author or committer line it does not understand.
 
 use super::{Commit, GitError, kind_name, object_error, oid};
 use git2::{ObjectType, Repository};
 use snapshots::CommitId;
 
-/// Most tags that may name each other before a commit comes; git has no limit, and no one nests more than two.
+/// Most tags that may name each other before a commit; git has no limit, and real repositories nest at most two.
 const MAX_TAGS: usize = 64;
 
-/// What a commit says, as far as a tracker needs it.
+/// The data of a commit that a tracker needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct RawCommit {
     pub(super) id: CommitId,
     pub(super) tree: CommitId,
-    /// All parents that it names, also where a shallow clone does not hold them.
+    /// All parents that it names, including those that a shallow clone lacks.
     pub(super) parents: Vec<CommitId>,
     /// Committer time in seconds since 1970.
     pub(super) time: i64,
@@ -32,7 +31,7 @@ impl From<RawCommit> for Commit {
     }
 }
 
-/// Reads a commit, and names it where it is missing or none.
+/// Reads a commit; the error names it if it is missing or malformed.
 pub(super) fn read_commit(repository: &Repository, id: CommitId) -> Result<RawCommit, GitError> {
     let (kind, bytes) = read(repository, "commit", id)?;
     let wrong = |why: &str| GitError::Read { what: format!("commit {id}"), source: git2::Error::from_str(why) };
@@ -42,11 +41,11 @@ pub(super) fn read_commit(repository: &Repository, id: CommitId) -> Result<RawCo
     parse_commit(id, &bytes).ok_or_else(|| wrong("its header names no tree, or a parent that is no object id"))
 }
 
-/// Returns the commit that an object is, or that its tags lead to; nothing where they lead to a tree or a blob.
+/// Returns the commit that an object is, or that its tags lead to; nothing if they lead to a tree or a blob.
 ///
 /// # Errors
 ///
-/// Where an object on the way is missing, or a commit or tag is none that git reads.
+/// If an object on the way is missing, or a commit or tag is one that git does not read.
 pub(super) fn peel(repository: &Repository, id: CommitId) -> Result<Option<RawCommit>, GitError> {
     let mut next = id;
     for _ in 0..MAX_TAGS {
@@ -72,7 +71,7 @@ fn read(repository: &Repository, kind: &'static str, id: CommitId) -> Result<(Ob
     let failed = |source| object_error(kind, id, source);
     let objects = repository.odb().map_err(failed)?;
     let (size, found) = objects.read_header(oid(id)).map_err(failed)?;
-    // What is no commit and no tag is not inflated: it may be a blob of any size.
+    // Other objects are not inflated: a blob may have any size.
     if !matches!(found, ObjectType::Commit | ObjectType::Tag) || size > MAX_BYTES {
         return Ok((found, Vec::new()));
     }
@@ -93,7 +92,7 @@ fn parse_commit(id: CommitId, bytes: &[u8]) -> Option<RawCommit> {
     Some(RawCommit { id, tree, parents, time: committer_time(rest).unwrap_or(0) })
 }
 
-/// Takes the line that starts with `name`, if it comes next; the id in it is absent where it is none.
+/// Takes the line that starts with `name`, if it is next; `None` for the id if it is malformed.
 fn header_id(rest: &mut &[u8], name: &[u8]) -> Option<Option<CommitId>> {
     let line = rest.strip_prefix(name)?;
     let Some((hex, behind)) = line.split_at_checked(40) else { return Some(None) };

@@ -1,11 +1,11 @@
-//! From which ref a commit is reached along first parents: what `--ref` and `--backfill` must say to get its snapshot.
+//! Finds a ref from which first parents lead to a commit: the values for `--ref` and `--backfill` that make its snapshot.
 //!
-//! In: a commit, and the views that are tracked. Out: the ref, and how many first parents the commit lies behind it.
+//! In: a commit, and the tracked views. Out: the ref, and how many first parents the commit is behind it.
 //!
-//! **Invariant:** a ref that stands at the commit itself comes before any line on which it lies, since nothing between has to
-//! be built then; there a tag, which stays, comes before a branch, which moves on. Among lines, that of the branch that HEAD names
-//! comes first, then those of tracked views, branches, tags, and others.
-//! No commit is looked at twice, whatever the number of refs, and [`MOST_COMMITS`] at the most.
+//! **Invariant:** a ref at the commit itself comes before any line that contains it, because no commit between has to be built
+//! then; there a tag, which stays, comes before a branch, which moves. Among lines, the order is: the branch that HEAD names,
+//! tracked views, branches, tags, other refs. No commit is visited twice, whatever the number of refs, and at most
+//! [`MOST_COMMITS`] are visited.
 
 use super::heads::{BRANCHES, HeadState, TAGS, peel, references, short_name, view_names};
 use super::history::Line;
@@ -13,21 +13,21 @@ use super::{GitError, GitSource};
 use rustc_hash::FxHashSet;
 use snapshots::CommitId;
 
-/// How many commits are looked at before a commit counts as not reached: some seconds.
+/// Visited commits after which a commit counts as not reached: some seconds.
 const MOST_COMMITS: usize = 500_000;
 
-/// In which order the lines of branches and of tags are looked at, behind HEAD's and those of tracked views.
+/// The order of the lines of branches and of tags, after HEAD's and those of tracked views.
 const BRANCH: u8 = 2;
 const TAG: u8 = 3;
 
 /// A ref from which a commit is reached.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reach {
-    /// The pattern that matches this ref; none where it is what HEAD names, which needs none.
+    /// The pattern that matches this ref; none if HEAD names it, which needs none.
     pub pattern: Option<String>,
-    /// Where the ref stands.
+    /// The ref's commit.
     pub head: CommitId,
-    /// How many first parents lie from there to the commit.
+    /// The number of first parents from there to the commit.
     pub generations: usize,
 }
 
@@ -36,7 +36,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where the refs cannot be listed.
+    /// If the refs cannot be listed.
     pub fn reach(&self, commit: CommitId, tracked: &[&str]) -> Result<Option<Reach>, GitError> {
         let repository = self.pool.get()?;
         let references = references(&repository)?.references;
@@ -53,7 +53,7 @@ impl GitSource {
                 name if name.starts_with(TAGS) => TAG,
                 _ => 4,
             };
-            // A short pattern sees branches and tags, and would match both of one name.
+            // A short pattern matches branches and tags, and so both of one name.
             let is_short = rank < 4 && (name.starts_with(BRANCHES) || name.starts_with(TAGS));
             let short = if is_short && views[name.as_str()] == short_name(name) { short_name(name) } else { name };
             let pattern = (!is_head).then(|| globset::escape(short));
@@ -69,7 +69,7 @@ impl GitSource {
         }
         let mut seen = FxHashSet::default();
         for (_, reach) in starts {
-            // What cannot be read ends the line.
+            // An unreadable commit ends the line.
             let line = Line::new(&repository, reach.head).map_while(Result::ok);
             for (generations, passed) in line.enumerate() {
                 if passed.id == commit {

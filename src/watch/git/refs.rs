@@ -1,14 +1,13 @@
-//! The moment to look at the refs again: file events at once, and polling behind them.
+//! Decides when to read the refs again: at file events, with polling as a backup.
 //!
-//! In: a repository. Out: wake-ups, each of which says only "list the heads again".
+//! In: a repository. Out: wake-ups, each of which only says "list the heads again".
 //!
-//! **Invariant:** nothing is decided from an event. A ref that moves is seen at the next poll at the latest, whatever
-//! events are lost, and every wake-up is followed by another look shortly after: a ref in a new folder may be written
-//! before that folder is watched.
+//! **Invariant:** no event decides anything. A moved ref is seen at the next poll at the latest, whatever events are lost. Every
+//! wake-up is followed by another look shortly after: a ref in a new folder may be written before that folder is watched.
 //!
-//! Refs live in the git folder itself (`HEAD`, `packed-refs`), which is watched flat, and under `refs/`, which is
-//! watched deep; a linked work tree has a `HEAD` of its own and shares the rest (gitrepository-layout). Folders are
-//! added again at every poll, so a repository that was deleted and made anew is heard again.
+//! Refs are in the git folder itself (`HEAD`, `packed-refs`), which is watched flat, and under `refs/`, which is watched deep. A
+//! linked work tree has its own `HEAD` and shares the rest (gitrepository-layout). Folders are added again at every poll, so a
+//! repository that was deleted and created again is watched again.
 
 use super::{GitError, GitSource};
 use crate::watch::{EventState, Events};
@@ -16,12 +15,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// How long after an event the refs are looked at once more: longer than it takes to watch a new folder.
+/// Time after an event until the refs are read once more: longer than it takes to watch a new folder.
 const ECHO: Duration = Duration::from_millis(50);
-/// Shortest polling interval; below it a poll would meet the one before.
+/// Shortest polling interval; below it polls would overlap.
 const MIN_POLL: Duration = Duration::from_millis(20);
 
-/// Why a [`RefWatcher`] woke.
+/// The reason why a [`RefWatcher`] woke.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Woken {
     /// A file event came.
@@ -30,7 +29,7 @@ pub enum Woken {
     Poll,
 }
 
-/// Wakes whoever tracks a repository's refs.
+/// Wakes the task that tracks a repository's refs.
 pub struct RefWatcher {
     source: GitSource,
     events: Events,
@@ -40,23 +39,23 @@ pub struct RefWatcher {
 }
 
 impl RefWatcher {
-    /// Starts watching; `poll` is the time between two looks where no event comes.
+    /// Starts watching; `poll` is the time between two looks if no event comes.
     ///
     /// # Errors
     ///
-    /// Where the repository no longer opens. That events are not to be had is no error: [`Self::state`] says it.
+    /// If the repository no longer opens. Missing events are no error: [`Self::state`] reports them.
     pub fn start(source: &GitSource, poll: Duration) -> Result<Self, GitError> {
         let events = Events::start(|_| {});
         let poll = poll.max(MIN_POLL);
         let mut watcher = Self { source: source.clone(), events, poll, next_poll: Instant::now() + poll, echo: None };
-        // Watching comes before the caller's first look, so nothing falls between the two.
+        // The watch starts before the caller's first look, so no change falls between the two.
         watcher.watch()?;
         Ok(watcher)
     }
 
     /// Waits until the refs should be looked at.
     ///
-    /// It may be dropped at any point and called again: no wake-up is lost, and the interval runs on.
+    /// It may be dropped at any point and called again: no wake-up is lost, and the interval continues.
     pub async fn changed(&mut self) -> Woken {
         let until = self.echo.map_or(self.next_poll, |echo| echo.min(self.next_poll));
         tokio::select! {
@@ -70,7 +69,7 @@ impl RefWatcher {
                     self.next_poll = Instant::now() + self.poll;
                     self.events.revive();
                     self.events.clear_warning();
-                    // A repository that does not open is reported by the look that follows.
+                    // The next look reports a repository that does not open.
                     let _ = self.watch();
                 }
                 Woken::Poll

@@ -1,4 +1,4 @@
-//! From what a person types to a commit, as `git rev-parse` reads it: hashes, refs, what counts from them, and times.
+//! Resolves a typed revision to a commit, as `git rev-parse` does: hashes, refs, expressions on them, and times.
 //!
 //! In: a revision. Out: one commit id, or an error that names every candidate.
 //!
@@ -10,9 +10,10 @@
 //! a..b ^a a^! a^@      several commits: refused
 //! ```
 //!
-//! **Invariant:** an answer is never a guess. Names come before short hashes, as in git. A branch and a tag of one name that
-//! differ, a short hash with several commits, and a name that is also the abbreviation of another commit's hash (seven digits
-//! and more, as git abbreviates) are refused with the candidates; digits alone under seven are a number and no hash.
+//! **Invariant:** an answer is never a guess. Names come before short hashes, as in git. Three cases are refused with the
+//! candidates: a branch and a tag of one name that differ, a short hash of several commits, and a name that is also the
+//! abbreviation of another commit's hash (seven digits and more, as git abbreviates). Fewer than seven decimal digits are a
+//! number and no hash.
 
 use super::heads::{BRANCHES, HEAD, TAGS};
 use super::history::Line;
@@ -23,14 +24,14 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use snapshots::CommitId;
 
-/// Fewest digits that may name a commit, as git has it (`core.abbrev`, minimum 4).
+/// Fewest digits that may name a commit, as in git (`core.abbrev`, minimum 4).
 const MIN_HASH: usize = 4;
 /// Fewest digits where all of them are decimal.
 const MIN_DECIMAL_HASH: usize = 7;
 /// Most candidates that an error lists.
 const MAX_CANDIDATES: usize = 10;
 
-/// Returns the moment that a time names: `2026-11-29T10:00`, with an offset or `Z` behind it or UTC without.
+/// Returns the moment of a time: `2026-11-29T10:00`, with a trailing offset or `Z`, or UTC without.
 ///
 /// ```
 /// use tidemill::watch::git::parse_time;
@@ -51,12 +52,12 @@ pub fn parse_time(text: &str) -> Option<Timestamp> {
     TimeZone::UTC.to_timestamp(time).ok()
 }
 
-/// Digits of a hash that git's own abbreviations have at the least; a shorter one that is a ref's name as well means the ref.
+/// Fewest digits of git's own abbreviations. A shorter hash that is also a ref's name means the ref.
 const ABBREVIATION: usize = 7;
-/// What may follow a name: none of it can stand in the name of a ref (git-check-ref-format).
+/// Operators that may follow a name: none of them can occur in the name of a ref (git-check-ref-format).
 const OPERATORS: [&str; 4] = ["^", "~", ":", "@{"];
 
-/// Returns a revision's name, and what counts from it.
+/// Splits a revision into its name and its operators.
 ///
 /// ```
 /// use tidemill::watch::git::split_revision;
@@ -76,10 +77,10 @@ pub fn is_abbreviation(rev: &str) -> bool {
     (ABBREVIATION..=40).contains(&rev.len()) && rev.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// Whether a revision names several commits: a range, or a commit with what it leaves out.
+/// Whether a revision names several commits: a range, or a set of commits.
 fn names_several(rev: &str) -> bool {
     let (name, rest) = split_revision(rev);
-    // What stands in braces, and behind a colon, is text or a path.
+    // Braces, and a colon, are followed by text or a path.
     let operators = rest.split(['{', ':']).next().unwrap_or_default();
     let behind = rest.rsplit('}').next().unwrap_or_default().split(':').next().unwrap_or_default();
     let is_set = |part: &str| part.contains("..") || ["^!", "^@", "^-"].iter().any(|set| part.contains(set));
@@ -89,12 +90,12 @@ fn names_several(rev: &str) -> bool {
 impl GitSource {
     /// Returns the commit that `rev` names, as `git rev-parse` reads it where that names one commit.
     ///
-    /// A branch or tag may be written in full (`refs/heads/X`) or as its view is called (`heads/X`). A time is for
-    /// [`parse_time`] and [`Self::first_parent_at`], since it needs a view to count in.
+    /// A branch or tag may be written in full (`refs/heads/X`) or as its view's name (`heads/X`). [`parse_time`] and
+    /// [`Self::first_parent_at`] handle a time, because it needs a view.
     ///
     /// # Errors
     ///
-    /// Where nothing or more than one commit answers, and where `~N` passes the start of history.
+    /// If no commit or more than one matches, or if `~N` passes the start of history.
     pub fn resolve(&self, rev: &str) -> Result<CommitId, GitError> {
         let repository = self.pool.get()?;
         let unknown = || GitError::NoRevision { rev: rev.to_owned() };
@@ -107,7 +108,7 @@ impl GitSource {
                 read_expression(&repository, rest).ok_or_else(unknown)
             }
             ("", _) => Err(unknown()),
-            // A reflog and an upstream belong to a ref, and not to the commit at which it stands.
+            // A reflog and an upstream belong to a ref, not to its commit.
             (name, rest) if rest.starts_with("@{") => {
                 let reference = match refs_called(&repository, name).as_slice() {
                     [] => return Err(unknown()),
@@ -127,17 +128,17 @@ impl GitSource {
         }
     }
 
-    /// Returns the refs that a name may mean, in git's order of precedence, each with the commit at which it stands.
+    /// Returns the refs that a name may mean, in git's order of precedence, each with its commit.
     ///
     /// # Errors
     ///
-    /// Where the repository no longer opens.
+    /// If the repository no longer opens.
     pub fn refs_called(&self, name: &str) -> Result<Vec<(String, CommitId)>, GitError> {
         Ok(refs_called(&*self.pool.get()?, name))
     }
 }
 
-/// Returns the `generations`-th first parent; a shallow clone ends where it ends.
+/// Returns the `generations`-th first parent; the line ends where a shallow clone ends.
 fn ancestor(
     repository: &Repository,
     rev: &str,
@@ -156,10 +157,10 @@ fn ancestor(
     Err(GitError::BeforeHistory { rev: rev.to_owned(), base: base.to_owned(), length })
 }
 
-/// Returns the commit that libgit2 reads an expression as, or that a tag object leads to which it names.
+/// Returns the commit of an expression, read by libgit2, also through a tag object.
 fn read_expression(repository: &Repository, expression: &str) -> Option<CommitId> {
     let object = repository.revparse_single(expression).ok()?;
-    // `REV:path` and `REV^{tree}` name what is no commit.
+    // `REV:path` and `REV^{tree}` name no commit.
     object.peel_to_commit().ok().map(|commit| commit_id(commit.id()))
 }
 
@@ -173,7 +174,7 @@ fn resolve_name(repository: &Repository, name: &str) -> Result<Option<CommitId>,
         match read_commit(repository, id) {
             Ok(_) => return Ok(Some(id)),
             Err(GitError::MissingObject { .. }) => {}
-            // A tag object's own hash, say: it is peeled below like a short one.
+            // For example a tag object's own hash: it is peeled below like a short one.
             Err(_) => return Ok(peel(repository, id)),
         }
     }
@@ -193,7 +194,7 @@ fn resolve_name(repository: &Repository, name: &str) -> Result<Option<CommitId>,
     if found.iter().all(|&(_, other)| other == first) { Ok(Some(first)) } else { Err(ambiguous(name, &found)) }
 }
 
-/// Returns the hash in what `git describe` says: `v1.0-3-gabcdef`.
+/// Returns the hash in an output of `git describe`: `v1.0-3-gabcdef`.
 fn described(name: &str) -> Option<&str> {
     let (front, hash) = name.rsplit_once("-g")?;
     let (tag, number) = front.rsplit_once('-')?;
@@ -201,7 +202,7 @@ fn described(name: &str) -> Option<&str> {
     (is_number && !tag.is_empty() && hash.bytes().all(|digit| digit.is_ascii_hexdigit())).then_some(hash)
 }
 
-/// Returns the refs that a name may mean (gitrevisions, `<refname>`), each with the commit at which it stands.
+/// Returns the refs that a name may mean (gitrevisions, `<refname>`), each with its commit.
 fn refs_called(repository: &Repository, name: &str) -> Vec<(String, CommitId)> {
     let is_pseudo = |name: &str| !name.is_empty() && name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_');
     let name = if name == "@" { HEAD } else { name };
@@ -212,7 +213,7 @@ fn refs_called(repository: &Repository, name: &str) -> Vec<(String, CommitId)> {
             let reference = format!("{prefix}{name}");
             found.extend(target(repository, &reference).map(|id| (reference, id)));
         }
-        // A name in full, and HEAD, mean nothing else.
+        // A full name, and HEAD, have no other meaning.
         if prefix.is_empty() && !found.is_empty() {
             return found;
         }
@@ -222,7 +223,7 @@ fn refs_called(repository: &Repository, name: &str) -> Vec<(String, CommitId)> {
     found
 }
 
-/// Returns the commit that a ref stands at, if there is such a ref and it names a commit.
+/// Returns the commit of a ref, if the ref exists and names a commit.
 fn target(repository: &Repository, reference: &str) -> Option<CommitId> {
     let direct = repository.find_reference(reference).ok()?.resolve().ok()?;
     peel(repository, commit_id(direct.target()?))
@@ -247,8 +248,8 @@ fn short_hash(repository: &Repository, name: &str) -> Result<Option<CommitId>, G
         Err(error) if error.code() == ErrorCode::Ambiguous => {}
         Err(_) => return Ok(None),
     }
-    // Several objects share the prefix; most are blobs and trees, and only commits count. This lists every object of
-    // the repository, which takes a fraction of a second and happens to nearly no one.
+    // Several objects share the prefix; most are blobs and trees, and only commits count. This lists every object of the
+    // repository, which takes a fraction of a second and is very rare.
     let prefix = name.to_lowercase();
     let mut ids = Vec::new();
     objects

@@ -1,4 +1,4 @@
-//! What git sources promise, against the git program: names, histories, what opens and what is refused.
+//! Promises of git sources, against the git program: names, histories, what opens and what is refused.
 
 mod odd;
 mod opening;

@@ -2,17 +2,16 @@
 //!
 //! In: commit ids. Out: files and changes, in the order of their paths' bytes.
 //!
-//! **Invariant:** `diff(a, b)` is exactly the difference of `files(a)` and `files(b)`; equal subtrees are skipped unread,
-//! so the cost follows the change and not the repository.
+//! **Invariant:** `diff(a, b)` is exactly the difference of `files(a)` and `files(b)`; equal subtrees are skipped unread, so the
+//! cost follows the change and not the repository.
 //!
-//! Git sorts the entries of a tree as if a folder's name ended in `/` (gitformat-tree), which makes a depth-first walk
-//! come out sorted by full path; a file and a folder of one name have different keys, so a file that becomes a folder
-//! is one change at the file's path and one for each file inside. Old and hand-made trees break that order: they are
-//! sorted here first.
+//! Git sorts the entries of a tree as if a folder's name ended in `/` (gitformat-tree), so a depth-first walk is sorted by full
+//! path. A file and a folder of one name have different keys, so a file that becomes a folder is one change at the file's path
+//! and one for each file inside. Old and hand-made trees break that order, so they are sorted here first.
 //!
-//! The walk is a stream: it keeps the entries of one folder a level and nothing of what it has passed. Ten nested trees of ten
-//! equal entries each name ten thousand million files in a kilobyte, so a walk that has become long asks first what the tree
-//! expands to ([`expansion`](super::expansion)), and a commit that was refused is refused again without a look.
+//! The walk is a stream: it keeps the entries of one folder per level and nothing of the folders behind it. Ten nested trees of
+//! ten equal entries each name ten thousand million files in a kilobyte. So a long walk first counts what the tree expands to
+//! ([`expansion`](super::expansion)), and a refused commit is refused again without a count.
 
 use super::expansion::Limits;
 use super::{GitError, GitSource, commit_id, read_commit};
@@ -24,10 +23,10 @@ use std::cmp::Ordering;
 
 /// Deepest nesting of folders: git's own default for `core.maxTreeDepth` (Documentation/config/core.txt).
 pub(super) const MAX_DEPTH: usize = 2_048;
-/// Entries that a walk meets before it asks what the trees expand to: a usual commit changes far less, and does not wait for the
-/// answer.
+/// Entries that a walk visits before it counts what the trees expand to. A usual commit changes far fewer and does not wait for
+/// the count.
 const FREE_ENTRIES: u64 = 1 << 16;
-/// Bytes of paths that it meets before it asks.
+/// Bytes of paths that it visits before it counts.
 const FREE_PATH_BYTES: u64 = 16 << 20;
 
 /// One entry of a tree.
@@ -37,7 +36,7 @@ struct TreeEntry {
     item: Item,
 }
 
-/// What an entry names.
+/// The target of an entry.
 #[derive(Clone, Copy, PartialEq)]
 enum Item {
     Folder(CommitId),
@@ -48,7 +47,7 @@ enum Item {
 struct Level {
     before: std::iter::Peekable<std::vec::IntoIter<TreeEntry>>,
     after: std::iter::Peekable<std::vec::IntoIter<TreeEntry>>,
-    /// Length of the path in front of this level's names.
+    /// Length of the path before this level's names.
     prefix: usize,
 }
 
@@ -57,7 +56,7 @@ impl GitSource {
     ///
     /// # Errors
     ///
-    /// Where the commit or one of its trees is missing, which it names, or the tree passes every sensible size.
+    /// If the commit or one of its trees is missing, which the error names, or the tree passes a limit.
     pub fn files(&self, commit: CommitId) -> Result<Vec<(DocumentPath, FileState)>, GitError> {
         let mut files = Vec::new();
         self.walk(None, commit, |path, _, after| files.extend(after.map(|state| (path, state))))?;
@@ -109,7 +108,7 @@ impl GitSource {
     }
 }
 
-/// Walks two trees side by side; `to` is what an error names.
+/// Walks two trees side by side; an error names `to`.
 fn walk(
     repository: &Repository,
     before: Option<CommitId>,
@@ -161,7 +160,7 @@ fn walk(
 }
 
 impl Level {
-    /// Returns the next name of either side, and what it names on each.
+    /// Returns the next name of either side, with its target on each.
     fn next(&mut self) -> Option<(Vec<u8>, Option<Item>, Option<Item>)> {
         let order = match (self.before.peek(), self.after.peek()) {
             (None, None) => return None,
@@ -205,7 +204,7 @@ fn level(
 /// Returns the entries of a tree, strictly ascending by key.
 fn entries(repository: &Repository, id: CommitId) -> Result<Vec<TreeEntry>, GitError> {
     let tree = super::expansion::open(repository, id)?;
-    // No git writes or checks out a name that is empty or holds a `/`, and a path is built on neither.
+    // Git never writes or checks out a name that is empty or holds a `/`, and no path is built from one.
     let named = |entry: &git2::TreeEntry<'_>| !entry.name_bytes().is_empty() && !entry.name_bytes().contains(&b'/');
     let mut entries: Vec<TreeEntry> = tree.iter().filter(named).map(|entry| read_entry(&entry)).collect();
     if !entries.is_sorted_by(|one, next| one.key < next.key) {

@@ -1,10 +1,10 @@
-//! What git does to a file's bytes on their way into the repository.
+//! Converts a file's bytes as git does when it adds them to the repository.
 //!
 //! In: a path's attributes, the settings, and bytes of the work tree. Out: the bytes of the blob that `git add` would write.
 //!
-//! **Invariant:** line ends (`text`, `eol`, `core.autocrlf`), `ident` and `working-tree-encoding` are as in git. A filter
-//! that is a program of its own (`filter=lfs`) is not run: a work tree is data, and what stands on disk is what such a filter
-//! stands for. What git could not convert is taken as it is.
+//! **Invariant:** line ends (`text`, `eol`, `core.autocrlf`), `ident` and `working-tree-encoding` are as in git. External filter
+//! programs (`filter=lfs`) are not run, because a work tree is data: the file on disk is used as it is. Bytes that git could not
+//! convert are used unchanged.
 
 use crate::watch::encoding::DiskEncoding;
 use git2::{AttrCheckFlags, AttrValue, Repository};
@@ -13,18 +13,18 @@ use gix_filter::eol::{AttributesDigest, AutoCrlf, Configuration, Mode, convert_t
 use gix_filter::ident;
 use std::path::Path;
 
-/// How a repository converts.
+/// The conversion settings of a repository.
 pub(super) struct Conversion<'a> {
     repository: &'a Repository,
     settings: Configuration,
 }
 
-/// What is done at one path.
+/// The conversion of one path.
 pub(super) struct Steps {
     encoding: Option<DiskEncoding>,
     line_ends: AttributesDigest,
     ident: bool,
-    /// Whether a program would have to be asked.
+    /// Whether an external program would have to run.
     pub(super) has_driver: bool,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Conversion<'a> {
         Self { repository, settings: Configuration { auto_crlf, eol } }
     }
 
-    /// Returns what is done at a path.
+    /// Returns the conversion of a path.
     pub(super) fn steps(&self, path: &Path) -> Steps {
         let value = |name: &str| {
             let found = self.repository.get_attr_bytes(path, name, AttrCheckFlags::FILE_THEN_INDEX);
@@ -64,7 +64,7 @@ impl<'a> Conversion<'a> {
 }
 
 impl Steps {
-    /// Returns what git would store in place of `bytes`, if that is something else; `stored` gives what it stores now.
+    /// Returns what git would store for `bytes`, if it differs; `stored` returns the bytes that are stored now.
     pub(super) fn apply(&self, bytes: &[u8], stored: &dyn Fn() -> Option<Vec<u8>>) -> Option<Vec<u8>> {
         let mut current: Option<Vec<u8>> = None;
         let mut buffer = Vec::new();

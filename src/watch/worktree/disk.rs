@@ -1,10 +1,10 @@
-//! What `git add` would make of one path of a work tree.
+//! Decides what `git add` would make of one path of a work tree.
 //!
-//! In: a path, the entry of the index at it, and the disk. Out: the state that a commit would hold there, or why there is none.
+//! In: a path, its index entry, and the disk. Out: the state in the resulting commit, or why there is none.
 //!
-//! **Invariant:** a file whose `stat` is the one of its entry is not read, but where the index was written in the same tick
-//! (git's "racily clean" rule, Documentation/technical/racy-git.txt). No link is followed, also not one in place of a folder.
-//! Only an answer of the file system that there is nothing counts as nothing.
+//! **Invariant:** a file whose `stat` equals that of its entry is not read, unless the index was written in the same tick (git's
+//! "racily clean" rule, Documentation/technical/racy-git.txt). No link is followed, not even in place of a folder. A path counts
+//! as absent only if the file system says so.
 
 use super::conversion::Conversion;
 use super::index::{Entry, EntryRule, Index};
@@ -20,7 +20,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What was found at a path.
+/// The result of a look at a path.
 #[derive(Debug)]
 pub(super) enum Seen {
     /// A file, link or submodule.
@@ -42,7 +42,7 @@ pub(super) struct Disk<'a> {
     conversion: Conversion<'a>,
     options: Options,
     has_links: bool,
-    /// Whether a folder is one; what is none has nothing below.
+    /// Whether a path is a folder; a path that is none has nothing below it.
     folders: FxHashMap<Vec<u8>, bool>,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Disk<'a> {
         let options = Options {
             trust_ctime: is_set("core.trustctime"),
             check_stat: check_stat.is_none_or(|value| !value.eq_ignore_ascii_case("minimal")),
-            // Where a file system forgets them, a file is read once more and no harm is done.
+            // If a file system loses the nanoseconds, a file is read once more, which does no harm.
             use_nsec: true,
             use_stdev: false,
         };
@@ -85,7 +85,7 @@ impl<'a> Disk<'a> {
                 .filter(|entry| entry.state.mode == FileMode::Submodule)
                 .map(|entry| submodule(&absolute, entry)));
         }
-        // Where links cannot be made, a file stands in for one.
+        // If links cannot be made, a file stands in for one.
         let is_stand_in =
             |entry: &Entry| !self.has_links && entry.state.mode == FileMode::Symlink && metadata.is_file();
         let mode = match metadata {
@@ -110,7 +110,7 @@ impl<'a> Disk<'a> {
         }
         let steps = self.conversion.steps(relative);
         if let Some(entry) = known.filter(|_| steps.has_driver) {
-            // What the filter's program would say is not known; that the file was not touched is likelier than not.
+            // The result of the filter program is unknown; most likely the file is unchanged.
             return Ok(Some(entry.state));
         }
         let mut hashed = hash_file(&absolute, STASH_FILE_BYTES)?;
@@ -129,10 +129,10 @@ impl<'a> Disk<'a> {
         Some(self.repository.find_blob(id).ok()?.content().to_vec())
     }
 
-    /// Tells whether every part in front of a path's name is a folder and no link.
+    /// Tells whether every parent of a path is a folder and no link.
     fn stands_in_folders(&mut self, path: &[u8]) -> Result<bool, HashError> {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-        // Nearly always the folder right above was asked for by the path before.
+        // Nearly always the previous path has already checked the parent folder.
         if let Some(end) = ends.clone().next_back()
             && let Some(&is_folder) = self.folders.get(&path[..end])
         {
@@ -158,7 +158,7 @@ impl<'a> Disk<'a> {
     }
 }
 
-/// Returns the commit that a submodule stands at; what is not checked out stands where its entry says.
+/// Returns the commit of a submodule; without a checkout, that of its entry.
 fn submodule(folder: &Path, entry: &Entry) -> FileState {
     let head = || {
         let repository = Repository::open(folder).ok()?;

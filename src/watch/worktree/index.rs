@@ -1,13 +1,13 @@
-//! A work tree's index, with all that git may write into it.
+//! Reads a work tree's index, with every extension that git may write into it.
 //!
-//! In: the file `index` of a git folder. Out: its entries with the bits that say whether the disk counts, and the patterns of
-//! a sparse checkout.
+//! In: the file `index` of a git folder. Out: its entries with the bits that say whether the disk counts, and the patterns of a
+//! sparse checkout.
 //!
 //! **Invariant:** every index that git reads is read: versions 2 to 4, split (`link`), sparse (`sdir`, whose folders are opened
-//! from their trees), with or without a checksum. Extensions that are caches are passed over. The file is never written.
+//! from their trees), with or without a checksum. Cache extensions are skipped. The file is never written.
 //!
-//! libgit2 refuses sparse and split indexes, so the entries are read by `gix-index`. A path that leads out of the work tree,
-//! or into a `.git`, is no entry: git writes none, and what is hashed must lie inside.
+//! libgit2 refuses sparse and split indexes, so `gix-index` reads the entries. A path that leads out of the work tree or into a
+//! `.git` is dropped: git writes none, and hashed files must be inside.
 
 use super::WorktreeError;
 use crate::watch::git::{GitError, GitSource};
@@ -28,16 +28,16 @@ use std::path::{Component, Path, PathBuf};
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) path: DocumentPath,
-    /// What a commit would hold if the disk did not count.
+    /// The state in a commit if the disk did not count.
     pub(super) state: FileState,
-    /// What `stat` said when git last knew the file to hold that.
+    /// The `stat` of the file when git last knew that it had that state.
     pub(super) stat: Stat,
     pub(super) rule: EntryRule,
-    /// Whether it was announced by `git add --intent-to-add` only, and is in no commit as it is.
+    /// Whether it was only announced by `git add --intent-to-add`, and is in no commit.
     pub(super) is_intended: bool,
 }
 
-/// Whether what is on disk counts.
+/// Whether the file on disk counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum EntryRule {
     /// It does.
@@ -46,7 +46,7 @@ pub(super) enum EntryRule {
     Unmerged,
     /// It does not: `git update-index --assume-unchanged`.
     Assumed,
-    /// It does not (`--skip-worktree`), but for a file that stands inside the patterns of a sparse checkout.
+    /// It does not (`--skip-worktree`), except for a file inside the patterns of a sparse checkout.
     Skipped,
 }
 
@@ -55,7 +55,7 @@ pub(super) enum EntryRule {
 pub(super) struct Index {
     /// In the order of their paths; one a path.
     pub(super) entries: Vec<Entry>,
-    /// What `stat` says of the file: inode, size, and when it was written and changed.
+    /// The `stat` of the index file: inode, size, times of write and change.
     stamp: Option<[i64; 6]>,
 }
 
@@ -133,7 +133,7 @@ impl Index {
     }
 }
 
-/// Returns the entries that a folder of a sparse index stands for.
+/// Returns the entries of a folder of a sparse index.
 fn below(source: &GitSource, folder: &DocumentPath, tree: CommitId) -> Result<Vec<Entry>, GitError> {
     let folder = folder.as_bytes().strip_suffix(b"/").unwrap_or(folder.as_bytes());
     let entry = |(path, state): (DocumentPath, FileState)| Entry {
@@ -155,7 +155,7 @@ fn is_inside(path: &DocumentPath) -> bool {
 /// The part of a repository that a sparse checkout wants on disk.
 pub(super) struct Sparse {
     patterns: Gitignore,
-    /// Whether a file may stand where the patterns want none, and is passed over all the same.
+    /// Whether files outside the patterns may exist and are ignored.
     pub(super) expects_files_outside: bool,
 }
 
@@ -180,7 +180,7 @@ impl Sparse {
         Some(Self { patterns: builder.build().ok()?, expects_files_outside })
     }
 
-    /// Tells whether the patterns want a file; the patterns of a cone say the same when they are read one by one.
+    /// Tells whether the patterns want a file; cone patterns give the same result when they are matched one by one.
     pub(super) fn wants(&self, path: &DocumentPath) -> bool {
         let path = PathBuf::from(OsStr::from_bytes(path.as_bytes()));
         self.patterns.matched_path_or_any_parents(path, false).is_ignore()

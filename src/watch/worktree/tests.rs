@@ -10,11 +10,11 @@ fn watcher(repo: &Repo) -> WorktreeWatcher {
     WorktreeWatcher::start(&source, &repo.path().join(".tidemill"), BTreeMap::new(), Pace::default()).unwrap()
 }
 
-/// Returns what `git add -A` would commit, without touching the repository's own index; nothing where git cannot.
+/// Returns what `git add -A` would commit, without touching the repository's own index; nothing if git fails.
 fn would_commit(repo: &Repo) -> Option<Files> {
     let copy = repo.beside("index");
     // With its times: they tell which files may have changed in the tick in which it was written. In a sparse checkout git
-    // says that it leaves files out, and adds the others.
+    // reports the files that it leaves out, and adds the rest.
     let script = r#"rm -f "$GIT_INDEX_FILE"; if [ -e .git/index ]; then cp -p .git/index "$GIT_INDEX_FILE"; fi
         { git add -A -- . ':!.tidemill' ':!nested' || [ "$(git config core.sparseCheckout)" = true ]; } && git write-tree"#;
     let output = std::process::Command::new("sh")
@@ -40,7 +40,7 @@ fn run(repo: &Repo, script: &str) -> bool {
     output.status.success()
 }
 
-/// Compares what is found with what git would commit, after a script that must succeed.
+/// Compares the result of a look with what git would commit, after a script that must succeed.
 fn check(watcher: &mut WorktreeWatcher, repo: &Repo, script: &str) {
     assert!(run(repo, script), "{script}");
     watcher.collect().unwrap_or_else(|error| panic!("{script}: {error}"));
@@ -218,7 +218,7 @@ fn bytes_are_named_as_git_would_store_them() {
             let found = watcher.files().clone();
             for state in found.values().filter(|state| state.mode == FileMode::Regular) {
                 let read = watcher.contents().read(state.content, 1000);
-                // What is unchanged is read from the repository.
+                // Unchanged files are read from the repository.
                 let Ok(Content::Bytes(bytes)) = read else { continue };
                 assert_eq!(super::super::directory::hash_bytes(&bytes), state.content);
             }
@@ -292,7 +292,7 @@ fn stores_in_the_work_tree_are_left_out_whoever_writes_to_them() {
     repo.write("made/.other/memo/data.mdb", "rows\n");
     watcher.collect().unwrap();
     assert_eq!((watcher.files(), watcher.stores()), (&before, 1));
-    // One that was committed by mistake is as it was committed.
+    // A file that was committed by mistake stays as committed.
     repo.git(&["add", "-f", "made"]);
     repo.git(&["commit", "-q", "-m", "a store"]);
     watcher.collect().unwrap();
@@ -347,7 +347,7 @@ fn random_edits_and_bits_always_lead_to_what_git_would_commit() {
         for number in 0..24 {
             let (step, path, other) = (STEPS[next(STEPS.len())], PATHS[next(PATHS.len())], PATHS[next(PATHS.len())]);
             let script = step.replace('P', path).replace('Q', other).replace('N', &number.to_string());
-            // Git refuses many of them as things stand; what they did so far is a state like any other.
+            // Git refuses many of them in the current state; the part that it did gives a state like any other.
             story.push((run(&repo, &script), script));
             if number % 3 != 2 {
                 continue;
@@ -430,7 +430,7 @@ fn a_repository_or_a_work_tree_that_is_gone_is_an_error_and_all_files_gone_at_on
     }
     assert!(watcher.collect().unwrap().changes.is_empty());
     assert_eq!((watcher.files(), watcher.looks().doubt.is_some()), (&known, true));
-    // One that is back is proof that the disk is there.
+    // A file that is back proves that the disk is there.
     repo.write("a.txt", "a.txt");
     assert_eq!(watcher.collect().unwrap().changes.len(), 2);
     assert_eq!(watcher.looks().doubt, None);

@@ -1,6 +1,6 @@
-//! Which files of a work tree git does not track.
+//! Lists the files of a work tree that git does not track.
 //!
-//! In: the index as it was read here, and a handle of the repository. Out: the paths that `git add -A` would add.
+//! In: the index as read here, and a handle of the repository. Out: the paths that `git add -A` would add.
 //!
 //! **Invariant:** libgit2 decides what is ignored and lists the rest; it is given the index and never reads the one on disk, which
 //! it may refuse.
@@ -15,9 +15,9 @@ use git2::{Delta, DiffOptions, IndexEntry, IndexTime, Oid, Repository};
 /// The bit of an entry's extended flags by which libgit2 does not look at the disk (gitformat-index).
 const SKIP_WORKTREE: u16 = 1 << 14;
 
-/// Gives a handle the index as it was read here: libgit2 itself refuses some.
+/// Gives a handle the index as read here, because libgit2 refuses some indexes.
 ///
-/// Its entries are marked as ones that are not looked at on disk, which [`Disk`](super::disk::Disk) does.
+/// Its entries carry the mark not to look at the disk, which [`Disk`](super::disk::Disk) does.
 pub(super) fn set_index(repository: &Repository, index: &Index) -> Result<(), GitError> {
     let failed = |source| GitError::Read { what: "the index".to_owned(), source };
     let mut own = git2::Index::new().map_err(failed)?;
@@ -42,7 +42,7 @@ pub(super) fn set_index(repository: &Repository, index: &Index) -> Result<(), Gi
             flags_extended: SKIP_WORKTREE,
             path: entry.path.as_bytes().to_vec(),
         };
-        // What libgit2 takes for no path is listed as not tracked, and gets the same state.
+        // An entry that libgit2 refuses is listed as untracked, and gets the same state.
         let _ = own.add(&copy);
     }
     repository.set_index(&mut own).map_err(failed)
@@ -70,7 +70,7 @@ pub(super) fn untracked(repository: &Repository) -> Result<Vec<(DocumentPath, bo
     Ok(paths.collect())
 }
 
-/// Takes out what cannot stand beside a file that was added: a file in place of one of its folders, and what was below it.
+/// Removes paths that cannot exist beside an added file: a file in place of one of its folders, and files below it.
 pub(super) fn give_way(files: &mut Files, added: &DocumentPath) {
     let bytes = added.as_bytes();
     for (end, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/') {

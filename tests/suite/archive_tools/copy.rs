@@ -1,8 +1,8 @@
-//! A snapshot carried to another store, and copies that are damaged, made up or cut short.
+//! A snapshot carried to another store, and copies that are damaged, forged or truncated.
 
 use super::*;
 
-/// Exports the snapshot at a revision, with the views that stand there.
+/// Exports the snapshot at a revision, with the views that point at it.
 fn export_at(data: &Path, rev: &str, folder: &Path) -> Exported {
     let program = env!("CARGO_BIN_EXE_tidemill");
     let output = Command::new(program)
@@ -10,7 +10,7 @@ fn export_at(data: &Path, rev: &str, folder: &Path) -> Exported {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // Once more, in process: the same bytes.
+    // Again, in process: the same bytes.
     let searcher = Searcher::open(&Layout::new(data)).unwrap();
     let selected = searcher.revisions().select(searcher.reader(), None, None, Some(rev)).unwrap().remove(0);
     let (_, source) = searcher.revisions().sources()[0].clone();
@@ -42,16 +42,16 @@ fn a_snapshot_is_carried_to_another_store_and_tracked_onwards() {
     assert_eq!((published.view.as_deref(), manifest.source.as_str()), (Some("main"), "engine"));
     assert_eq!(picture(there.path(), &head), picture(here.path(), &head));
     assert_eq!(check(there.path()).findings, []);
-    // Once more: it is there.
+    // Again: the store has it.
     assert!(matches!(import(&Layout::new(there.path()), &copy, None).unwrap().0, Imported::Known));
-    // An unchanged head costs nothing, and what is new costs as much as where everything was tracked.
+    // An unchanged head costs nothing, and new content costs as much as in the original store.
     commits.push(repo.commit(&[("docs/new.md", "# New\n\nOne text that nobody knows.\n")]));
     let newest = [commits.last().unwrap().clone()];
     assert_eq!(track_from(there.path(), &repo, None).unwrap(), track(here.path(), &repo).unwrap());
     assert_eq!(picture(there.path(), &newest), picture(here.path(), &newest));
     assert_eq!(check(there.path()).findings, []);
 
-    // An older commit goes into a store that has others; the view stays where it is.
+    // An older commit goes into a store with newer ones; the view stays where it is.
     let older = folder.path().join("older");
     export_at(here.path(), &commits[1], &older);
     let Imported::Published(published) = import(&Layout::new(there.path()), &older, None).unwrap().0 else {
@@ -87,7 +87,7 @@ fn a_copy_joins_a_source_of_its_name_only_where_that_is_the_same_one() {
     assert!(matches!(import(&layout, &later, Some("theirs")).unwrap().0, Imported::Published(_)));
 }
 
-/// Puts the right sums under whatever the files hold now.
+/// Writes the right checksums for the current files.
 fn sign(copy: &Path, change: impl FnOnce(&mut serde_json::Value)) {
     let text = fs::read_to_string(copy.join("MANIFEST")).unwrap();
     let mut manifest: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
@@ -127,7 +127,7 @@ fn a_copy_that_is_damaged_or_made_up_is_refused_and_leaves_nothing() {
             fs::create_dir(copy.join(name)).unwrap();
         });
     }
-    // With the right sums, what does not follow is still refused.
+    // With the right checksums, inconsistent content is still refused.
     for (field, value) in [
         ("format", serde_json::json!(7)),
         ("commit", serde_json::json!("../../etc")),
@@ -155,7 +155,7 @@ fn a_copy_that_is_damaged_or_made_up_is_refused_and_leaves_nothing() {
             sign(copy, |_| ());
         });
     }
-    // Any wrong byte, under the right sum: refused, or without effect on what is proven; never a panic.
+    // Any wrong byte, under the right checksum: refused, or without effect on verified data; never a panic.
     let mut before = None;
     for name in &names[1..] {
         let length = fs::metadata(good.join(name)).unwrap().len() as usize;

@@ -1,8 +1,8 @@
-//! A store whose files were hurt: checked, mended at the next start, or refused by name.
+//! A store with damaged files: checked, repaired at the next start, or refused by name.
 
 use super::*;
 
-/// Hurts one file of a copy of a store, and returns what the next start says of it, if it refuses.
+/// Damages one file of a copy of a store, and returns the error of the next start, if it refuses.
 fn start_after(hurt: Hurt, file: &Path, data: &Path, repo: &Repo, commits: &[String], before: &str) -> Option<String> {
     let copy = TempDir::new().unwrap();
     copy_folder(data, copy.path());
@@ -48,7 +48,7 @@ fn whatever_happens_to_a_file_the_answers_are_as_before_or_the_store_is_refused_
         let threads = [Hurt::Delete, Hurt::Flip, Hurt::Cut].map(|hurt| scope.spawn(move || refused_by(hurt)));
         threads.map(|thread| thread.join().unwrap()).concat()
     });
-    // Everything else is mended: what only these files know cannot be.
+    // Everything else is repaired; data that only these files have cannot be.
     let expected = expect_test::expect![[r"
         Delete memo/data.mdb
         Delete versions/versions.log

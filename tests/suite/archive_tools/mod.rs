@@ -1,7 +1,7 @@
-//! Snapshots as a tool: a store that is checked, mended, bisected, and carried to another machine.
+//! Snapshots as a tool: a store is checked, repaired, bisected, and carried to another machine.
 //!
-//! **Invariant:** whatever happens to a file of a store, its answers are as before after the next start, or the store is
-//! refused by name; never another answer.
+//! **Invariant:** after damage to any file of a store, either the next start restores its answers, or the store is refused by
+//! name; it never gives another answer.
 
 mod bisect;
 mod copy;
@@ -82,7 +82,7 @@ fn history() -> (Repo, Vec<String>) {
     (repo, commits)
 }
 
-/// Tracks the whole history; returns how many texts were embedded.
+/// Tracks the whole history; returns the number of embedded texts.
 fn track(data: &Path, repo: &Repo) -> Result<u64, EngineError> {
     track_from(data, repo, Some(Backfill::All))
 }
@@ -114,7 +114,7 @@ fn check(data: &Path) -> Audit {
     audit(&Layout::new(data), model.fingerprint(), model.dimensions() as u32).unwrap()
 }
 
-/// Everything that a store answers as of these commits of the source called `engine`.
+/// All answers of a store as of these commits of the source called `engine`.
 fn picture(data: &Path, commits: &[String]) -> String {
     let searcher = Searcher::open(&Layout::new(data)).unwrap();
     let digests: BTreeMap<String, String> = searcher.reader().with_archive(|archive| {

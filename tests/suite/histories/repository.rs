@@ -1,4 +1,4 @@
-//! A bare repository that is driven by git plumbing, and what plumbing says of it.
+//! A bare repository that is driven by git plumbing, and the expectations from plumbing.
 //!
 //! In: trees and refs to write. Out: commit ids, refs, and the files of a commit as `git ls-tree` lists them.
 //! **Invariant:** no configuration of the machine is read, and commit times count up from a fixed second.
@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What stands at a path of a tree to be written.
+/// An entry at a path of a tree to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     /// A file with these bytes, executable or not.
@@ -21,7 +21,7 @@ pub(crate) enum Node {
 
 /// A tree to be written.
 pub(crate) type Tree = BTreeMap<Vec<u8>, Node>;
-/// What `git ls-tree -r` says: mode and object id, by path.
+/// The output of `git ls-tree -r`: mode and object id, by path.
 pub(crate) type Listing = BTreeMap<Vec<u8>, (String, String)>;
 
 /// A bare repository in a folder of its own.
@@ -60,7 +60,7 @@ impl Repository {
         String::from_utf8_lossy(&run(folder, arguments, b"")).trim().to_owned()
     }
 
-    /// Writes a commit of this tree and moves the branch to it, wherever it stood before.
+    /// Writes a commit of this tree and moves the branch to it, from any commit.
     pub(crate) fn commit(&mut self, branch: &str, parents: &[&str], tree: &Tree) -> String {
         self.time += 60;
         let mut stream = format!("commit refs/heads/{branch}\nmark :1\n").into_bytes();
@@ -89,7 +89,7 @@ impl Repository {
         String::from_utf8(said).unwrap().trim().to_owned()
     }
 
-    /// Returns every ref with the commit that it leads to, or nothing where it leads to a tree or a blob.
+    /// Returns every ref with its commit, or nothing if it leads to a tree or a blob.
     pub(crate) fn refs(&self) -> BTreeMap<String, Option<String>> {
         let format = "--format=%(refname) %(objecttype) %(objectname) %(*objecttype) %(*objectname)";
         let listing = self.git(&["for-each-ref", format]);

@@ -1,4 +1,4 @@
-//! A store that tracks a repository, started and stopped at will, and what it holds.
+//! A store that tracks a repository, started and stopped at will, with its content.
 //!
 //! In: a repository. Out: views, documents and hits as of any version.
 
@@ -14,18 +14,18 @@ use tidemill::index::apply::Published;
 use tidemill::search::{Mode, Request, RevisionError, SearchError, Searcher};
 use tidemill::store::Layout;
 
-/// What a version says of a file.
+/// The outcome of a file in a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fate {
-    /// It is a document, or no text.
+    /// A document, or a file without text.
     File,
     /// A symbolic link.
     Link,
     /// A submodule.
     Module,
-    /// A pointer to an object that is not here.
+    /// A pointer to a missing object.
     LfsMissing,
-    /// It could not be read.
+    /// An unreadable file.
     Fault,
 }
 
@@ -64,14 +64,14 @@ impl Tracked {
         self.tracker.as_mut().expect("it was started above").catch_up()
     }
 
-    /// As [`Self::catch_up`], and reads the store; returns what was published meanwhile.
+    /// As [`Self::catch_up`], and refreshes the reader; returns what was published meanwhile.
     pub(crate) fn step(&mut self) -> Vec<Published> {
         self.catch_up().unwrap();
         self.refresh();
         std::mem::take(&mut *self.published.lock().unwrap())
     }
 
-    /// Follows the sources on a thread while `meanwhile` runs, and stops afterwards.
+    /// Tracks the sources on a thread while `meanwhile` runs, and stops afterwards.
     pub(crate) fn follow(&mut self, meanwhile: impl FnOnce(&mut Self)) {
         let stop = Stop::default();
         let mut tracker = self.open(stop.clone()).unwrap();
@@ -88,7 +88,7 @@ impl Tracked {
         }
     }
 
-    /// Reads the store again and again until `holds`, for ten seconds at the most; returns how long it took.
+    /// Refreshes the reader repeatedly until `holds`, for ten seconds at most; returns the time.
     pub(crate) fn wait(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) -> Duration {
         let started = Instant::now();
         loop {
@@ -106,7 +106,7 @@ impl Tracked {
         self.tracker = None;
     }
 
-    /// Reads the store on from where it was last read.
+    /// Refreshes the reader.
     pub(crate) fn refresh(&mut self) {
         match &mut self.searcher {
             Some(searcher) => {
@@ -120,7 +120,7 @@ impl Tracked {
         self.searcher.as_ref().expect("the store was read")
     }
 
-    /// Returns every view with the commit that it stands at; with several sources, of all of them.
+    /// Returns every view with its commit; with several sources, of all of them.
     pub(crate) fn views(&self) -> BTreeMap<String, String> {
         let searcher = self.searcher();
         let sources = searcher.revisions().sources().iter();
@@ -141,7 +141,7 @@ impl Tracked {
         self.searcher().reader().with_archive(versions)
     }
 
-    /// Returns what the snapshot of a commit says of every file: its object's id, and what became of it.
+    /// Returns every file of a commit's snapshot: its object's id, and its outcome.
     pub(crate) fn documents(&self, commit: &str) -> BTreeMap<Vec<u8>, (String, Fate)> {
         let searcher = self.searcher();
         let (id, _) = searcher.revisions().sources()[0];

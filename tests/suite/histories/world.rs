@@ -1,6 +1,6 @@
-//! A repository, the store that tracks it, and what git's own plumbing expects of that store.
+//! A repository, the store that tracks it, and the expectations from git's own plumbing.
 //!
-//! In: steps, as people take them. Out: a panic where the store says anything else than git.
+//! In: git operations. Out: a panic if the store disagrees with git.
 
 use super::repository::{Listing, Node, Repository, Tree};
 use super::tracked::{Fate, Tracked};
@@ -32,7 +32,7 @@ pub(super) const PATHS: [&[u8]; 14] = [
 pub(super) enum Edit {
     /// Writes a new version of a file.
     Write(usize),
-    /// Writes what an earlier version of some file held.
+    /// Writes an earlier version of some file.
     Again(usize, usize),
     Delete(usize),
     Rename(usize, usize),
@@ -54,21 +54,21 @@ pub(super) enum Step {
     Rebase(usize, usize),
     /// A branch without a parent in the repository.
     Orphan(usize, Vec<Edit>),
-    /// Moves (or makes) a branch to any commit there ever was.
+    /// Moves (or creates) a branch to any commit that ever existed.
     Force(usize, usize),
     RenameBranch(usize, usize),
     DeleteBranch(usize),
-    /// Makes or moves a tag, annotated or not.
+    /// Creates or moves a tag, annotated or not.
     Tag(usize, usize, bool),
     TagOfTree(usize, usize),
     DeleteTag(usize),
     /// Packs refs and objects.
     Pack,
-    /// Throws away what no ref reaches.
+    /// Removes unreachable objects.
     Prune,
     /// Stops the tracker; it starts again with the next look.
     Restart,
-    /// Lets the next step happen unseen.
+    /// The tracker does not see the next step at once.
     Unseen,
 }
 
@@ -77,10 +77,10 @@ pub(super) struct World {
     tracked: Tracked,
     /// Every commit that was made: id, parents, tree.
     commits: Vec<(String, Vec<usize>, Tree)>,
-    /// Where branches stand, as numbers of commits.
+    /// The targets of branches, as numbers of commits.
     tips: BTreeMap<&'static str, usize>,
     tags: BTreeSet<&'static str>,
-    /// The word that each blob alone holds, by its id.
+    /// The unique word of each blob, by its id.
     words: BTreeMap<String, Option<String>>,
     contents: Vec<Vec<u8>>,
     listings: BTreeMap<String, Listing>,
@@ -114,7 +114,7 @@ impl World {
         self.repository.has(&self.commits[commit].0)
     }
 
-    /// Writes a file version with a word of its own, in turn as prose, code, manifest, binary and nothing at all.
+    /// Writes a file version with a unique word, in turn as prose, code, manifest, binary and empty.
     fn content(&mut self) -> Vec<u8> {
         let number = self.contents.len();
         // Consonants only: no stemming, no part of another word.
@@ -182,7 +182,7 @@ impl World {
         self.tips.get(BRANCHES[branch]).copied()
     }
 
-    /// Takes a step, where it makes sense as things are.
+    /// Takes a step, if it is possible now.
     pub(super) fn take(&mut self, step: &Step) -> Option<()> {
         match step {
             Step::Commit(branch, edits) => {
@@ -264,7 +264,7 @@ impl World {
             }
             Step::Pack => {
                 self.repository.git(&["pack-refs", "--all"]);
-                // What no ref reaches is packed as well, so that an object is never without those it names.
+                // Unreachable objects are packed as well, so that an object never lacks those it refers to.
                 self.repository.git(&["repack", "-q", "-a", "-d", "-k"]);
             }
             Step::Prune => {
@@ -276,13 +276,13 @@ impl World {
         Some(())
     }
 
-    /// Lets the tracker look, and compares what the store says then with what git says.
+    /// Lets the tracker look, and compares the store with git.
     pub(super) fn look(&mut self) {
         let expected = self.expected_views();
         let branches = self.branches();
         let required = self.required(&branches);
         match self.tracked.catch_up() {
-            // Rightly refused, but only once nothing is left to take back.
+            // A justified refusal, but only once nothing is left to retract.
             Err(EngineError::NoRefs { .. }) => assert!(expected.is_empty(), "there are refs: {expected:?}"),
             taken => taken.unwrap(),
         }
@@ -298,7 +298,7 @@ impl World {
         self.seen = branches;
     }
 
-    /// Names views as the contract says: by short name, with the kind in front where a branch and a tag share it.
+    /// Names views as documented: by short name, with the kind before it if a branch and a tag share it.
     fn expected_views(&self) -> BTreeMap<String, String> {
         let refs = self.repository.refs();
         let short = |name: &str| name.splitn(3, '/').nth(2).unwrap().to_owned();
@@ -314,14 +314,14 @@ impl World {
         refs.filter_map(|(name, commit)| Some((name, commit?))).collect()
     }
 
-    /// Returns the commits that a look must give snapshots: of a branch known before, whatever its view was called, all
-    /// first parents that its last commit does not reach.
+    /// Returns the commits that must get snapshots at a look: for a known branch, whatever its view was called, all first parents
+    /// that its last commit does not reach.
     fn required(&self, branches: &BTreeMap<String, String>) -> BTreeSet<String> {
         let mut required = BTreeSet::new();
         let number = |id: &String| self.commits.iter().position(|(known, ..)| known == id).unwrap();
         for (branch, commit) in branches {
             let Some(before) = self.seen.get(branch) else { continue };
-            // What was pruned cannot be counted from.
+            // A pruned commit cannot be the start.
             if !self.is_there(number(before)) {
                 continue;
             }
@@ -361,7 +361,7 @@ impl World {
         self.compared.insert(commit.to_owned());
     }
 
-    /// Asks for every word there ever was in every snapshot that was ever compared.
+    /// Searches every word in every snapshot that was ever compared.
     pub(super) fn compare_words(&self) {
         for commit in &self.compared {
             let mut holders: BTreeMap<&str, BTreeSet<Vec<u8>>> = BTreeMap::new();
@@ -378,7 +378,7 @@ impl World {
     }
 }
 
-/// Puts a node at a path, in place of whatever cannot stand beside it.
+/// Puts a node at a path, and removes whatever cannot exist beside it.
 fn put(tree: &mut Tree, path: &[u8], node: Node) {
     let is_inside = |inner: &[u8], outer: &[u8]| {
         inner.len() > outer.len() && inner.starts_with(outer) && inner[outer.len()] == b'/'

@@ -1,4 +1,4 @@
-//! Collections beside a tracker that runs: nobody sees anything of them but the space that they give back.
+//! Collections beside a running tracker: their only visible effect is the freed space.
 
 use super::{check, commits_of, newest, tracked};
 use crate::support::{self, History, Picture, Program, Step, Store, git, steps, tree};
@@ -13,19 +13,19 @@ use tidemill::store::{Database, Layout};
 /// How long a test waits for something that must come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Opens a tracker in this process that drops and collects whenever it has nothing else to do.
+/// Opens a tracker in this process that drops and collects whenever it is idle.
 fn collecting(layout: Layout, config: &Config) -> Tracker {
     let mut config = config.clone();
     config.retention.every = Some(Duration::from_millis(1));
     Tracker::open(TrackerOptions { layout, config, on_published: Box::new(|_| {}), stop: Stop::default() }).unwrap()
 }
 
-/// Waits until a tracker in this process has collected once more from the beginning.
+/// Waits until a tracker in this process has completed one more collection.
 fn collected_again(layout: &Layout) {
     let database = Database::open_reader(layout).unwrap();
     let (begun, mut seen) = (Instant::now(), 0);
     let mut last = database.last_collection().unwrap();
-    // The one that is under way may have begun before; times are in seconds.
+    // The current one may have begun before; times are in seconds.
     while seen < 2 {
         assert!(begun.elapsed() < PATIENCE, "nothing is collected");
         std::thread::sleep(Duration::from_millis(20));
@@ -183,7 +183,7 @@ fn a_tracker_is_asked_to_collect_and_goes_on() {
     });
     let sum = |name: &str| outcomes.iter().map(|outcome| outcome[name].as_u64().unwrap()).sum::<u64>();
     assert!(outcomes.iter().all(|outcome| outcome["complete"] == true && outcome["kept"] == 4), "{outcomes:?}");
-    // One collection for both, or one behind the other.
+    // One collection for both, or one after the other.
     assert!([8, 16].contains(&sum("dropped")), "{outcomes:?}");
     assert!(outcomes.iter().any(|outcome| outcome["entries"] == dry["entries"] && outcome["texts"] == dry["texts"]));
     let again = program.json(&collect).remove(0);
@@ -191,7 +191,7 @@ fn a_tracker_is_asked_to_collect_and_goes_on() {
     assert_eq!(std::fs::read_dir(store.layout().requests()).unwrap().count(), 0);
     let status = program.json(&["--data", &data, "status", "--json"]).remove(0);
     assert!(status["last_collection"]["time"].is_string(), "{status}");
-    // The tracker goes on, and what it dropped comes back where it is asked for.
+    // The tracker continues, and dropped snapshots come back on request.
     let new = repository.commit(&tree([("src/new.rs", "pub fn comes_after() {}\n")]));
     assert_eq!(tracker.line()["commit"], new.to_string());
     repository.point("refs/tags/old", commits[2]);
@@ -201,7 +201,7 @@ fn a_tracker_is_asked_to_collect_and_goes_on() {
     for at in [2, 8, 9, 10, 11] {
         Picture::of(&searcher, Some(&commits[at].to_string())).assert_equals(&pictures[at], at);
     }
-    // Settings that were changed since it began are not those it goes by.
+    // Settings changed after its start do not apply to it.
     settings(&program, repository.name(), 2);
     program.refuses(&collect, &[&tracker.id().to_string(), "other settings", "start it again"]);
     tracker.signal("TERM");
@@ -256,7 +256,7 @@ fn a_tracker_that_is_killed_while_it_collects_loses_nothing_that_is_kept() {
         let mut asks = program.start(&collect);
         let wait = Duration::from_millis(60 + 47 * round as u64);
         ended += usize::from(asks.line_within(wait).is_some());
-        // Who asks would take over otherwise.
+        // The requester would take over otherwise.
         asks.kill();
         tracker.kill();
         assert_eq!(check(&store.layout()).findings, [], "{kept} kept");

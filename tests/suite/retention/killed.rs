@@ -1,4 +1,4 @@
-//! Collections that end hard: killed at any moment, or by a limit on what may be written, as a full disk would.
+//! Collections that end hard: killed at any moment, or by a limit on writes, as on a full disk.
 
 use super::{check, tracked};
 use crate::support::{Picture, Program};

@@ -1,13 +1,13 @@
-//! Files of an index that are lost while rows stay that no snapshot needs: what comes back is whole, at once, in a tracker
-//! that runs as well; and until then nothing that is missing is called exact.
+//! Lost index files while garbage rows stay: entries that come back are complete at once, also in a running tracker; and until
+//! then no incomplete answer is called exact.
 //!
-//! **Invariant:** what is compared with is built from nothing, from a repository that has the one commit.
+//! **Invariant:** the reference is built from scratch, from a repository with the one commit.
 
 use super::*;
 use crate::support::Running;
 use std::fs;
 
-/// What is lost.
+/// The lost files.
 #[derive(Clone, Copy, Debug)]
 enum Lost {
     /// All files of vectors, or of words.
@@ -47,9 +47,9 @@ fn losses() -> impl Strategy<Value = Lost> {
 #[derive(Clone, Debug)]
 enum Happens {
     Step(Step),
-    /// A collection that keeps so many of each view and breaks off before a step of its own, if it does.
+    /// A collection that keeps so many of each view and may stop before one of its steps.
     Collect(usize, Option<usize>),
-    /// A reader opens the store and holds what it reads, until the next one does or it is let go.
+    /// A reader opens the store and holds its lease, until the next one opens or it is dropped.
     Hold(bool),
     Lose(Lost),
 }
@@ -71,12 +71,12 @@ fn happenings() -> impl Strategy<Value = Vec<Happens>> {
     })
 }
 
-/// A store whose files are lost now and then, and what it must answer.
+/// A store whose files are occasionally lost, with its required answers.
 struct World {
     history: History,
     store: Store,
     running: Option<Running>,
-    /// A reader, with what it answered when it opened the store.
+    /// A reader, with its answers at the time when it opened the store.
     held: Option<(Searcher, CommitId, Picture)>,
     /// Whether files were lost since anything was published or a tracker began.
     is_broken: bool,
@@ -134,7 +134,7 @@ impl World {
         }
     }
 
-    /// Lets the reader go, which answers as it did.
+    /// Drops the reader, which answers as before.
     fn let_go(&mut self) {
         if let Some((searcher, head, picture)) = self.held.take() {
             Picture::of(&searcher, Some(&head.to_string())).assert_equals(&picture, head);
@@ -171,14 +171,14 @@ fn head_of(searcher: &Searcher) -> CommitId {
     searcher.reader().with_archive(|archive| archive.version(selected.version).unwrap().commit)
 }
 
-/// Returns what a store answers that was built from nothing at one commit.
+/// Returns the answers of a store that was built from scratch at one commit.
 fn rebuilt(repository: &Repository, commit: CommitId) -> Picture {
     let (alone, store) = (repository.at(commit), Store::new());
     store.track(git(alone.path(), &["main"], None));
     Picture::of(&store.searcher(), Some(&commit.to_string()))
 }
 
-/// Asks a store that lacks files: it fails, or says that it is not exact, or answers as it must.
+/// Searches a store that lacks files: it fails, or says that it is not exact, or answers as required.
 fn claims_nothing_wrong(layout: &Layout, commit: CommitId, truth: &Picture) {
     let Ok(searcher) = Searcher::open(layout) else { return };
     for (question, _, expected) in truth.answers.iter().filter(|(_, mode, _)| *mode == "vector") {
@@ -231,7 +231,7 @@ fn what_a_reader_held_back_comes_back_whole_after_files_were_lost() {
             let layout = world.store.layout();
             assert_eq!((check(&layout).findings, check(&layout).incomplete), (Vec::new(), 0));
             world.take(&Happens::Lose(lost));
-            // The start makes what kept snapshots reach again, and no more.
+            // The start rebuilds what kept snapshots reach, and no more.
             world.take(&Happens::Step(Step::Sync));
             let checked = check(&layout);
             assert_eq!(checked.findings, [], "{lost:?}");

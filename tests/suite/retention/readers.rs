@@ -1,4 +1,4 @@
-//! Readers that live while a store is collected: they find everything that was there when they last looked.
+//! Living readers during a collection: they find everything that existed at their last refresh.
 
 use super::{check, commits_of, newest, refuses, tracked};
 use crate::support::{Picture, Program};

@@ -1,7 +1,7 @@
-//! *What comes back while it is being removed stays*: epochs are published between the steps of a removal, and bring back what it
-//! has on its lists, in all orders; the store holds together after every step, and equal trees have equal digests.
+//! *Entries that come back during a removal stay*: epochs are published between the steps of a removal, and bring back rows on
+//! its lists, in all orders. The store is consistent after every step, and equal trees have equal digests.
 //!
-//! Here the graph and the writer are driven one step at a time, so that each order is one that was meant.
+//! Here the graph and the writer are driven one step at a time, so that each order is deliberate.
 
 use super::check;
 use crate::support::{cases, content_id};
@@ -28,14 +28,14 @@ use tidemill::watch::changes;
 const PATHS: [&str; 4] = ["src/camera.rs", "src/light.rs", "docs/guide.md", "Cargo.toml"];
 const VIEW: View = View(0);
 
-/// What happens to a store. A commit puts contents at paths, or nothing.
+/// An event of a store. A commit puts contents at paths, or nothing.
 #[derive(Clone, Debug)]
 enum Happens {
     Commit(Vec<(usize, Option<usize>)>),
     /// All but so many of the newest versions are dropped.
     Drop(usize),
     Survey,
-    /// A step of the removal, if one is under way: a short one, or a whole portion.
+    /// A step of the removal, if one is in progress: a short one, or a whole portion.
     Step(bool),
 }
 
@@ -175,7 +175,7 @@ impl World {
                 None => drop(tree.remove(&path)),
             }
         }
-        // As the tracker does in front of an epoch while nothing is under way.
+        // As the tracker does before an epoch while no work is in progress.
         self.memo.forget_cards();
         self.commits += 1;
         self.mill.feed(Epoch(u64::from(self.commits)), VIEW, changes(&self.tree, &tree)).unwrap();
@@ -220,7 +220,7 @@ impl World {
         }
     }
 
-    /// Keeps the newest version alone, and removes all that it does not need.
+    /// Keeps the newest version only, and removes everything that it does not need.
     fn end(mut self) {
         self.take(&Happens::Drop(1));
         self.survey();
@@ -229,7 +229,7 @@ impl World {
         }
         let checked = check(&self.layout);
         assert_eq!((checked.findings, checked.garbage, checked.orphans), (Vec::new(), 0, 0));
-        // What the graph holds can still be taken back, and all of it comes again.
+        // Everything that the graph holds can still be retracted, and all of it comes back.
         let files = self.tree.clone();
         self.commit(&[(0, None), (1, None), (2, None), (3, None)]);
         let again: Vec<(usize, Option<usize>)> = files

@@ -1,33 +1,32 @@
 //! Faults at every write of the program: `strace` counts the calls of each thread and disturbs one of them.
 //!
-//! In: a command. Out: the places at which it may be disturbed, and what it does if it is.
-//! **Invariant:** strace counts the calls of each thread and of each kind by themselves, so a place is a kind of call and a number.
-//! Every write is such a place.
+//! In: a command. Out: its crash points, and its behaviour at one of them. **Invariant:** strace counts the calls of each thread
+//! and kind separately, so a crash point is a kind of call and a number. Every write is a crash point.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// Whatever changes a file or a folder, or makes a change durable.
+/// Calls that change a file or a folder, or make a change durable.
 const WRITES: &str =
     "write,pwrite64,writev,pwritev,fsync,fdatasync,msync,rename,renameat,renameat2,unlink,unlinkat,ftruncate";
-/// Those of them that are only ever made on files: threads wake each other by `write`, which no full disk stops.
+/// Those that are only ever made on files: threads wake each other by `write`, which a full disk never stops.
 const WRITES_TO_DISK: &str =
     "pwrite64,writev,pwritev,fsync,fdatasync,msync,rename,renameat,renameat2,unlink,unlinkat,ftruncate";
 /// Seconds after which a run is taken for one that hangs.
 const PATIENCE: &str = "60";
 
-/// What happens to a write.
+/// The disturbance of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
-    /// The program is ended in front of it.
+    /// The program is ended before it.
     Killed,
-    /// It is told that the disk is full.
+    /// It gets the error of a full disk.
     DiskFull,
 }
 
-/// Where it happens: at the n-th call of a kind in any thread; of one file alone, below the folder it runs in, if there is one.
+/// The crash point: the n-th call of a kind in any thread; optionally of one file only, below the folder in which it runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     call: String,
@@ -50,8 +49,7 @@ fn trace(calls: &str, inject: Option<&str>, file: Option<&Path>, log: &Path, fol
     command
 }
 
-/// Runs a command undisturbed, and returns the kind of each call and its number among those of its thread, in the order in which
-/// they came.
+/// Runs a command undisturbed, and returns the kind of each call and its number within its thread, in order.
 fn calls(calls: &str, file: Option<&Path>, arguments: &[&str], folder: &Path) -> Vec<(String, usize)> {
     let log = folder.join("calls");
     let output = trace(calls, None, file, &log, folder).args(arguments).output().unwrap();
@@ -73,8 +71,8 @@ fn calls(calls: &str, file: Option<&Path>, arguments: &[&str], folder: &Path) ->
 }
 
 impl Fault {
-    /// Returns where a command that runs to its end may be disturbed, in the order in which it comes there; the `write`s of `file`
-    /// come last. `folder` makes a folder that it can run in.
+    /// Returns the crash points of a command that runs to its end, in order; the `write`s of `file` come last. `folder` makes a
+    /// folder in which it can run.
     pub(crate) fn places(self, arguments: &[&str], file: &Path, folder: &dyn Fn() -> TempDir) -> Vec<Place> {
         let kinds = match self {
             Self::Killed => WRITES,
@@ -92,7 +90,7 @@ impl Fault {
         places
     }
 
-    /// Runs a command and disturbs it at a place, if it comes there.
+    /// Runs a command and disturbs it at a crash point, if it gets there.
     pub(crate) fn run(self, at: &Place, arguments: &[&str], folder: &Path) -> Output {
         let Place { call, nth, file } = at;
         let what = match self {
@@ -104,7 +102,7 @@ impl Fault {
     }
 }
 
-/// Of so many places every so-manieth is tried: some eight at the least, and every one with `TIDEMILL_HEAVY=1`.
+/// Every n-th of so many crash points is tested: at least some eight, and every one with `TIDEMILL_HEAVY=1`.
 pub(crate) fn stride(places: usize) -> usize {
     let is_heavy = std::env::var_os("TIDEMILL_HEAVY").is_some_and(|value| value == "1");
     if is_heavy { 1 } else { (places / 8).clamp(1, 4) }

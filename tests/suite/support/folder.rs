@@ -1,6 +1,6 @@
 //! A real folder that is tracked as a source.
 //!
-//! In: changes of files. Out: what a tracker says of them, and beside it what the disk holds, as the git program sees it.
+//! In: changes of files. Out: a tracker's output, and beside it the content of the disk, as the git program sees it.
 //!
 //! **Invariant:** the expectation is read from the disk by git's plumbing, and never from the store.
 
@@ -42,7 +42,7 @@ impl Folder {
         lines
     }
 
-    /// Starts a tracker that follows the folder, and looks at all of it again every `poll`.
+    /// Starts a tracker that tracks the folder, with a full look every `poll`.
     pub(crate) fn follow(&self, poll: &str) -> Live {
         self.program.start(&["track", "dir:notes", "--json", "--poll", poll])
     }

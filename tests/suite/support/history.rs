@@ -1,9 +1,9 @@
-//! Random histories of a repository: what people do to branches, tags and files, as steps.
+//! Random histories of a repository: operations on branches, tags and files, as steps.
 //!
-//! In: steps. Out: a real repository, and beside it what each commit holds and which commits must have a snapshot.
+//! In: steps. Out: a real repository, and beside it the content of each commit and the commits that must have a snapshot.
 //!
-//! **Invariant:** the expectation is computed from the steps alone: parents and trees are remembered here and never read
-//! back from the repository or the store.
+//! **Invariant:** the expectation is computed from the steps alone: parents and trees are remembered here and never read back
+//! from the repository or the store.
 
 use super::repository::{Repository, Tree};
 use proptest::prelude::*;
@@ -11,10 +11,10 @@ use snapshots::CommitId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// One thing that somebody does. Numbers are taken modulo what there is.
+/// One operation. Numbers are taken modulo the number of candidates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// Writes a file anew.
+    /// Rewrites a file.
     Write(usize, u64),
     /// Replaces one line of a file.
     Line(usize, usize, u64),
@@ -34,11 +34,11 @@ pub(crate) enum Step {
     Merge(usize),
     /// Puts a tag here, or moves it here.
     Tag(usize),
-    /// Moves the branch to an earlier commit, of whatever branch.
+    /// Moves the branch to an earlier commit, of any branch.
     Force(usize),
     /// Starts the branch over with a commit that has no parent.
     Orphan(usize, u64),
-    /// Deletes a branch on which nobody stands.
+    /// Deletes a branch that is not the current one.
     Drop(usize),
     /// Lets the tracker catch up.
     Sync,
@@ -92,17 +92,17 @@ const PATHS: [&[u8]; 17] = [
 const BRANCHES: [&str; 3] = ["main", "feature/x", "release-1"];
 const TAGS: [&str; 3] = ["v1.0", "v1.1", "docs/v1"];
 
-/// A repository, where everybody stands in it, and what every commit holds.
+/// A repository, its current branch, and the content of every commit.
 pub(crate) struct History {
     pub(crate) repository: Repository,
-    /// What every commit ever written holds.
+    /// The content of every commit ever written.
     pub(crate) trees: BTreeMap<CommitId, Tree>,
     parents: BTreeMap<CommitId, Vec<CommitId>>,
     order: Vec<CommitId>,
     branches: BTreeMap<&'static str, CommitId>,
     tags: BTreeMap<&'static str, CommitId>,
     current: &'static str,
-    /// Where a tracker last saw each branch.
+    /// The commit at which a tracker last saw each branch.
     seen: BTreeMap<&'static str, CommitId>,
     /// Commits that must have a snapshot.
     pub(crate) expected: BTreeSet<CommitId>,
@@ -210,13 +210,13 @@ impl History {
         self.order.push(commit);
     }
 
-    /// Returns the commit that the current branch stands at.
+    /// Returns the commit of the current branch.
     pub(crate) fn head(&self) -> CommitId {
         self.branches[self.current]
     }
 
-    /// Says that a tracker has caught up: a view that it knew gets every first parent that its last commit does not
-    /// reach, one that is new its head. Returns these commits.
+    /// Notes that a tracker has caught up: a known view gets every first parent that its last commit does not reach, a new one
+    /// its head. Returns these commits.
     pub(crate) fn synced(&mut self) -> BTreeSet<CommitId> {
         let mut made = BTreeSet::new();
         for (branch, head) in &self.branches {
@@ -233,7 +233,7 @@ impl History {
         made
     }
 
-    /// Returns where every branch and tag stands.
+    /// Returns the commits of every branch and tag.
     pub(crate) fn heads(&self) -> impl Iterator<Item = CommitId> {
         self.branches.values().chain(self.tags.values()).copied()
     }
@@ -270,7 +270,7 @@ fn edit(tree: &mut Tree, path: usize, change: impl FnOnce(&mut Vec<String>)) {
     *bytes = lines.join("\n").into_bytes();
 }
 
-/// Returns a content for a path: of its kind, and one of a few, so that contents come back and stand at several paths.
+/// Returns a content for a path: of its kind, and one of a few, so that contents come back and occur at several paths.
 fn text(path: &[u8], seed: u64) -> Vec<u8> {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
     let ending = name.rsplit(|&byte| byte == b'.').next().unwrap_or(name);

@@ -1,6 +1,6 @@
-//! What the laws are tested with: real repositories, trackers in process, and pictures of what a store answers.
+//! Support for the laws: real repositories, trackers in process, and pictures of a store's answers.
 //!
-//! In: edits. Out: everything that a version answers, in a form that two stores can be compared by.
+//! In: edits. Out: all answers of a version, in a form that two stores can be compared by.
 //! **Invariant:** nothing here depends on the machine, the clock or the git configuration: identities, dates and seeds
 //! are fixed, and every test has folders of its own.
 
@@ -26,11 +26,11 @@ pub(crate) use tool::{Need, has};
 
 use proptest::test_runner::{Config, RngSeed};
 
-/// Returns the settings of a property test: so many cases, the same in every run; with `TIDEMILL_HEAVY=1` thirty times
-/// as many, others in every run.
+/// Returns the settings of a property test: so many cases, the same in every run; with `TIDEMILL_HEAVY=1` thirty times as many,
+/// different ones in every run.
 pub(crate) fn cases(cases: u32) -> Config {
     let heavy = std::env::var_os("TIDEMILL_HEAVY").is_some_and(|value| value == "1");
     let (cases, rng_seed) = if heavy { (cases * 30, RngSeed::Random) } else { (cases, RngSeed::Fixed(20)) };
-    // A failure is shown soon rather than in its smallest form.
+    // A failure is reported early rather than in its smallest form.
     Config { cases, rng_seed, failure_persistence: None, max_shrink_time: 30_000, ..Config::default() }
 }

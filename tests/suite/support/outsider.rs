@@ -1,8 +1,8 @@
-//! The whole binary, run by others than the user who tracks, or in surroundings that lack something.
+//! The whole binary, run by users other than the tracking one, or in a restricted environment.
 //!
 //! In: a folder that every user may enter, with the program in it. Out: shells that run it there, as root or as another user.
 //!
-//! **Invariant:** nothing outside the folder changes: mounts are those of a namespace that ends with the shell.
+//! **Invariant:** nothing outside the folder changes: mounts belong to a namespace that ends with the shell.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ pub(crate) struct Outside {
     folder: TempDir,
 }
 
-/// What a shell came to.
+/// The result of a shell.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: Option<i32>,
@@ -45,7 +45,7 @@ impl Outside {
         self.run("unshare", &["-m", "timeout", "--kill-after=5", PATIENCE, "sh", "-c", script])
     }
 
-    /// Runs a script of the shell in the folder, without any right.
+    /// Runs a script of the shell in the folder, without any permission.
     pub(crate) fn other_user(&self, user: u32, group: u32, script: &str) -> Ended {
         let (user, group) = (user.to_string(), group.to_string());
         let who = ["--reuid", &user, "--regid", &group, "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
@@ -56,7 +56,7 @@ impl Outside {
         let path = format!("{}:{}", self.path().display(), std::env::var("PATH").unwrap());
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.path()).env("PATH", path).env("TIDEMILL_DATA", "store");
-        // It would ask for a thread for each processor, in front of the program.
+        // It would start a thread for each processor, before the program.
         command.env("OPENBLAS_NUM_THREADS", "1");
         let Output { status, stdout, stderr } = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program prints UTF-8");

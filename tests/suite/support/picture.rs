@@ -1,4 +1,4 @@
-//! Everything that a store answers as of one commit, in a form that two stores can be compared by.
+//! All answers of a store as of one commit, in a form that two stores can be compared by.
 //!
 //! In: an open store and a revision. Out: digest, statistics, document rows, entries with lines and vector bits, and for
 //! fixed questions the ranked lists of every mode with the bits of their scores.
@@ -12,7 +12,7 @@ use snapshots::{Digest, Ordinal, Statistics, Tokens};
 use std::fmt::Debug;
 use tidemill::search::{ListName, Mode, Request, Searcher, Selected, placed_entries};
 
-/// The questions: identifiers, prose, a phrase, Chinese, words that every or no document holds.
+/// The questions: identifiers, prose, a phrase, Chinese, words of every or of no document.
 const QUESTIONS: [&str; 7] = [
     "spawn camera",
     "how is the render graph sorted",
@@ -56,7 +56,7 @@ impl Ranked {
     }
 }
 
-/// What a store answers as of one commit.
+/// The answers of a store as of one commit.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Picture {
     pub(crate) digest: Digest,

@@ -1,6 +1,6 @@
-//! The whole binary, run in a folder of its own.
+//! The whole binary, run in a separate folder.
 //!
-//! In: arguments. Out: exit status and what was printed; for a program that goes on, its lines as they come.
+//! In: arguments. Out: exit status and output; for a running program, its lines as they come.
 
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -19,7 +19,7 @@ pub(crate) struct Program {
     folder: TempDir,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) status: Option<i32>,
@@ -93,7 +93,7 @@ impl Program {
         Self::live(self.command(arguments).stderr(Stdio::null()))
     }
 
-    /// As [`Self::start`], with what it logs in a file.
+    /// As [`Self::start`], with its log in a file.
     pub(crate) fn start_logged(&self, arguments: &[&str], log: &Path) -> Live {
         Self::live(self.command(arguments).stderr(std::fs::File::create(log).unwrap()))
     }

@@ -42,7 +42,7 @@ impl Repository {
         let other = Self::new();
         let objects = self.path.join("objects");
         std::fs::write(other.path.join("objects/info/alternates"), format!("{}\n", objects.display())).unwrap();
-        // Opened anew, so that the alternates are read.
+        // Opened again, so that the alternates are read.
         let git = git2::Repository::open_bare(&other.path).unwrap();
         let other = Self { git, ..other };
         other.point("refs/heads/main", commit);
@@ -103,7 +103,7 @@ impl Repository {
         commit
     }
 
-    /// Points a ref at a commit, wherever it stood.
+    /// Points a ref at a commit, from any other.
     pub(crate) fn point(&self, reference: &str, commit: CommitId) {
         self.git.reference(reference, oid(commit), true, "test").unwrap();
     }

@@ -1,4 +1,4 @@
-//! A store in a folder of its own, and a tracker in process that keeps it in step.
+//! A store in a separate folder, with a tracker in process that keeps it in step.
 //!
 //! In: sources. Out: what was published, in order.
 
@@ -14,7 +14,7 @@ use tidemill::store::Layout;
 /// A store that is deleted with its value.
 pub(crate) struct Store {
     folder: TempDir,
-    /// How many files a slice of a step changes at the most, if not as many as usual.
+    /// Most files of a slice of a step, if not the default.
     slice: Option<usize>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn git(path: &Path, refs: &[&str], backfill: Option<Backfill>) -> Sou
     }
 }
 
-/// Returns what an epoch took: contents cleaned, texts cut, texts embedded, entries that came, entries that went.
+/// Returns the work of an epoch: contents cleaned, texts cut, texts embedded, entries inserted and retracted.
 pub(crate) fn work(published: &Published) -> [u64; 5] {
     let receipt = &published.receipt;
     [receipt.cleaned, receipt.chunked, receipt.embedded, receipt.inserted, receipt.retracted]

@@ -1,14 +1,14 @@
-//! What a test needs of the machine: a program, the rights of root, a clone.
+//! Requirements of a test on the machine: a program, root permissions, a clone.
 //!
-//! In: what is needed. Out: whether it is there.
+//! In: a requirement. Out: whether it is met.
 //!
-//! **Invariant:** in the gate (`TIDEMILL_GATE=1`, which `.ci/run` sets, or `CI=true`) a test whose need is missing fails. Elsewhere it says
-//! on standard error that it was skipped, past the test harness, which would keep that to itself.
+//! **Invariant:** in CI (`TIDEMILL_GATE=1`, which `.ci/run` sets, or `CI=true`) a test with an unmet requirement fails. Elsewhere
+//! it says on standard error that it was skipped, bypassing the test harness, which would hide that.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// What a test may need.
+/// A requirement of a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Need {
     /// `strace`, and the right to trace.
@@ -50,7 +50,7 @@ impl Need {
     }
 }
 
-/// Returns whether a need is met; where it is not, fails in the gate, and says elsewhere that the test is skipped.
+/// Returns whether a requirement is met; if not, fails in CI, and elsewhere says that the test is skipped.
 #[track_caller]
 pub(crate) fn has(need: Need) -> bool {
     if need.is_met() {

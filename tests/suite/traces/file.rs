@@ -1,4 +1,4 @@
-//! The file: whatever happens to it, it is read as it was written up to some whole epoch, or refused by name.
+//! The file: after any change, it is read as written up to some whole epoch, or refused by name.
 
 use super::{open, record_all};
 use crate::support::{self, History, Step, content_id, steps};
@@ -117,8 +117,8 @@ fn blake3(bytes: &[u8]) -> [u8; 32] {
     *blake3::hash(bytes).as_bytes()
 }
 
-/// What `tidemill bench branch-storm --files 3 --epochs 24 --seed 4 --keep FILE` wrote in format 1, by generator 1. It is never written
-/// again; a new format gets a fixture of its own beside it.
+/// The output of `tidemill bench branch-storm --files 3 --epochs 24 --seed 4 --keep FILE` in format 1, by generator 1. It is
+/// never written again; a new format gets a separate fixture.
 const FIXTURE: &str = "tests/fixtures/trace-format-1.tmtrace";
 
 #[test]

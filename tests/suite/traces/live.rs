@@ -1,4 +1,4 @@
-//! Recording while a source is followed: what was published is what a replay gives.
+//! Recording a tracked source: a replay gives what was published.
 
 use super::open;
 use crate::support::{Program, Repository, Store, git, tree};
@@ -69,7 +69,7 @@ fn branches_tags_and_restarts_are_recorded_and_replay_to_the_same_digests() {
     repository.point("refs/tags/v1", orphan);
     repository.point("refs/tags/v2", heads[2]);
     let first = record(&store, &repository, "first.tmtrace", None);
-    // A second run starts from what the store knows: the whole of every branch comes first.
+    // A second run starts from the stored state: the whole of every branch comes first.
     repository.remove("refs/heads/side");
     repository.commit(&tree([("src/wheel.rs", code(4).as_str())]));
     let second = record(&store, &repository, "second.tmtrace", None);

@@ -1,6 +1,6 @@
-//! Traces: what is recorded is what is replayed, and *a replay is a proof*.
+//! Traces: a replay gives what was recorded, and *a replay is a proof*.
 //!
-//! [`file`] is about the file alone, [`replayed`] about the engine behind it, [`live`] about what arrives, [`redacted`] about what may be shared.
+//! [`file`] tests the file alone, [`replayed`] the engine, [`live`] live recording, [`redacted`] redaction.
 
 mod file;
 mod live;

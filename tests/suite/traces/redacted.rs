@@ -9,7 +9,7 @@ use tidemill::replay::{Knobs, replay};
 use tidemill::trace::redact::Redactor;
 use tidemill::trace::{Stored, Trace, TraceStep};
 
-/// Words that are in nobody's grammar.
+/// Words that are in no grammar.
 const WORDS: [&str; 14] = [
     "quicksilver",
     "turnwheel",
@@ -50,7 +50,7 @@ fn repository() -> (Repository, CommitId) {
     (repository, head.unwrap())
 }
 
-/// Returns every text of a trace: contents, paths, names, and what it says of itself.
+/// Returns every text of a trace: contents, paths, names, and its description.
 fn texts(trace: &Trace) -> Vec<String> {
     let about = trace.about();
     let mut texts = vec![about.source.clone(), about.range.clone(), about.rules.clone()];
@@ -97,7 +97,7 @@ fn a_redacted_trace_replays_and_leaks_no_word() {
     for report in &reports {
         assert!(report.is_proven() && report.proof.recorded == 8, "{:?}", report.proof);
     }
-    // The same shapes: as many chunks come and go with every commit, and as many texts are embedded.
+    // The same shapes: every commit inserts and retracts as many chunks, and embeds as many texts.
     let moves = |at: usize| -> Vec<_> {
         reports[at].samples.iter().map(|sample| (sample.paths, sample.moved, sample.calls)).collect()
     };

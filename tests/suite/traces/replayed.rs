@@ -1,5 +1,4 @@
-//! Replays: every digest is the recorded one, whatever the knobs, and after any interruption; and the work is the least that
-//! it can be.
+//! Replays: every digest is the recorded one, with any settings, and after any interruption; and the work is the least possible.
 
 use super::{open, record_all};
 use crate::support::{self, History, Program, Repository, Step, Store, git, steps, tree};
@@ -63,7 +62,7 @@ proptest! {
             assert_proven(&other, trace.len());
             prop_assert_eq!(digests(&other), digests(&plain), "{:?}", knobs);
         }
-        // A store that tracked the repository itself has these versions, and no others.
+        // A store that tracked the repository itself has exactly these versions.
         let store = Store::new();
         store.open(git(history.repository.path(), &["*"], Some(Backfill::All))).catch_up();
         let searcher = store.searcher();
@@ -115,7 +114,7 @@ impl dataflows::memo::Contents for ForReference {
     }
 }
 
-/// Compares the bound with the reference, which builds every tree from nothing, and counts inputs with sets of its own.
+/// Compares the bound with the reference, which builds every tree from scratch, and counts inputs with separate sets.
 fn check_bound(trace: &Arc<Trace>) {
     let rules = Arc::new(Rules::built_in());
     let contents = ForReference(TraceContents(trace.clone()));
@@ -299,7 +298,7 @@ fn a_replay_that_is_killed_ends_with_the_same_digests() {
     assert_eq!(report["proof"]["differ"], 0, "{report}");
     let done = report["proof"]["left_out"].as_u64().unwrap() + report["proof"]["compared"].as_u64().unwrap();
     assert_eq!(done, 40);
-    // What the store holds now is what a replay in one go gives.
+    // The store now equals that of an uninterrupted replay.
     program.json(&["replay", trace, "--json", "--store", "other"]);
     let list = |store: &str| -> Vec<_> {
         let lines = program.json(&["snapshots", "--json", "--data", store]);

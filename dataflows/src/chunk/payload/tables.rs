@@ -1,15 +1,16 @@
-//! Long tables of numbers, and hexadecimal dumps.
+//! Finds long tables of numbers, and hexadecimal dumps.
 //!
-//! In: a text. Out: what is left out of it: of each long table all but the first KiB, which shows what the numbers are.
+//! In: a text. Out: the ranges to leave out: of each long table all but the first KiB, which shows the kind of numbers.
 //!
-//! **Invariant:** a table ends at the next word, wherever lines end. A long hexadecimal token is a word: a checksum, or an id.
+//! **Invariant:** a table ends at the next word, independent of line ends. A long hexadecimal token is a word: a checksum, or an
+//! id.
 
 use super::Kind;
 use std::ops::Range;
 
 /// A table of fewer bytes stays.
 const LONG_TABLE: usize = 8 << 10;
-/// Of a longer one, what stays in front.
+/// The part of a longer one that stays.
 const TABLE_HEAD: usize = 1 << 10;
 
 /// Finds numbers without a word between them.
@@ -47,7 +48,7 @@ fn begins_word(block: &[u8]) -> bool {
     next_word(block, cut).end < block.len()
 }
 
-/// Returns where the next token that is no number stands, or the empty range at the end.
+/// Returns the next token that is no number, or the empty range at the end.
 fn next_word(bytes: &[u8], from: usize) -> Range<usize> {
     let mut at = from;
     while at < bytes.len() {
@@ -66,7 +67,7 @@ fn next_word(bytes: &[u8], from: usize) -> Range<usize> {
     bytes.len()..bytes.len()
 }
 
-/// Says whether a token is a number (`12`, `.5e`, `0x4f`, `1.5f32`), or one or two letters that say what numbers are.
+/// Tells whether a token is a number (`12`, `.5e`, `0x4f`, `1.5f32`), or one or two letters that label numbers.
 ///
 /// Long hexadecimal digits are a name: a checksum, or an id.
 fn is_number(token: &[u8]) -> bool {
@@ -81,7 +82,7 @@ fn is_number(token: &[u8]) -> bool {
     letters <= 3 && (digits > 0 || letters <= 2) || (is_hexadecimal && token.len() <= 18 && digits > 0)
 }
 
-/// Returns what is left out of a run without words: not where it begins, and not if it is hardly any numbers.
+/// Returns the range of a run without words to leave out: not its beginning, and none if few tokens are numbers.
 fn table(text: &str, run: Range<usize>) -> Option<Range<usize>> {
     let bytes = &text.as_bytes()[run.clone()];
     let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
@@ -91,7 +92,7 @@ fn table(text: &str, run: Range<usize>) -> Option<Range<usize>> {
     behind_the_head(bytes, run.start)
 }
 
-/// Returns what is left out of a long run: not its first KiB.
+/// Returns the range of a long run to leave out: all after its first KiB.
 fn behind_the_head(bytes: &[u8], place: usize) -> Option<Range<usize>> {
     // From the end of a line or of a number to the end of another, so that no number is cut in two.
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b';');
@@ -106,7 +107,7 @@ fn behind_the_head(bytes: &[u8], place: usize) -> Option<Range<usize>> {
     (end > start).then_some(place + start..place + end)
 }
 
-/// Finds hexadecimal dumps, whose last column may look like words.
+/// Finds hexadecimal dumps; their last column may look like words.
 pub(super) fn dumps(text: &str) -> Vec<(Range<usize>, Kind)> {
     let mut found = Vec::new();
     if text.len() < LONG_TABLE {
@@ -125,7 +126,7 @@ pub(super) fn dumps(text: &str) -> Vec<(Range<usize>, Kind)> {
     found
 }
 
-/// Says whether a line is one of a hexadecimal dump: an address, and at least six groups of digits.
+/// Tells whether a line belongs to a hexadecimal dump: an address, and at least six groups of digits.
 fn is_dumped(line: &str) -> bool {
     let is_group = |word: &str| matches!(word.len(), 2 | 4 | 8) && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut words = line.split_ascii_whitespace();

@@ -1,4 +1,4 @@
-//! What is left out, and above all what is not.
+//! What is left out, and above all what stays.
 
 use super::*;
 use crate::chunk::tests::files::{Words, each_of_corpus};

@@ -1,4 +1,4 @@
-//! Texts to cut: files that look like code, documents, tables and walls of words.
+//! Texts to cut: files like code, documents, tables and walls of words.
 //!
 //! In: a seed and a size. Out: a text for each way of cutting.
 //!

@@ -1,20 +1,20 @@
-//! Spellings of one text that a reader cannot tell apart, made one.
+//! Normalises spellings that a reader cannot distinguish.
 //!
-//! In: a text or a query. Out: the same in the normalisation form NFC, with widths and ligatures resolved, and for every
-//! range of it the bytes that it came from.
+//! In: a text or a query. Out: the same in the normalisation form NFC, with widths and ligatures resolved, and for every range of
+//! it the source bytes.
 //!
-//! **Invariant:** text without such forms comes out as it is, without a copy. Each segment (a character and what combines
-//! with it) is folded by itself, so an edit changes the folding of its own segment and of no other.
+//! **Invariant:** text without such forms is returned unchanged, without a copy. Each segment (a character and its combining
+//! marks) is folded separately, so an edit changes the folding of its own segment only.
 //!
-//! | what | becomes |
+//! | form | result |
 //! |---|---|
 //! | a letter and its combining marks (macOS, `ö` as two characters; Korean as single letters) | the composed character |
 //! | full-width Latin letters, digits and signs; half-width katakana | the usual width |
-//! | Latin, Armenian and Arabic ligatures and presentation forms (text taken out of PDF files) | the letters |
+//! | Latin, Armenian and Arabic ligatures and presentation forms (text from PDF files) | the letters |
 //! | soft hyphens, joiners, variation selectors | nothing |
 //!
-//! Superscripts, circled digits and fractions stay as they are (`x²` is not `x2`): their forms carry meaning. Half-width
-//! Hangul stays too: it is hardly written and composes across segments.
+//! Superscripts, circled digits and fractions stay (`x²` is not `x2`), because their forms carry meaning. Half-width Hangul stays
+//! too: it is rare and composes across segments.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -24,7 +24,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 /// A text, folded.
 pub(super) struct Folded<'a> {
     text: Cow<'a, str>,
-    /// The segments that were changed: where each lies in the folded text, and where in the source. In order.
+    /// The changed segments: their range in the folded text and in the source. In order.
     changed: Vec<(Range<usize>, Range<usize>)>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Folded<'a> {
         &self.text
     }
 
-    /// Returns the bytes of the source that a range of the folded text came from, in whole segments.
+    /// Returns the source bytes of a range of the folded text, in whole segments.
     pub(super) fn source(&self, range: Range<usize>) -> Range<usize> {
         let before_start = self.changed.partition_point(|(folded, _)| folded.start <= range.start);
         let start = match self.changed[..before_start].last() {
@@ -81,10 +81,10 @@ impl<'a> Folded<'a> {
     }
 }
 
-/// What a character does to the folding.
+/// The role of a character in folding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// Stands for itself, unless something combines with it.
+    /// Unchanged, unless something combines with it.
     Usual,
     /// Is replaced.
     Replaced,
@@ -95,7 +95,7 @@ enum Role {
 fn role(character: char) -> Role {
     match character {
         '\u{ad}' => Role::Replaced,
-        // Nothing to look up: letters below the combining marks, Cyrillic letters, kana, Han, whole Hangul syllables.
+        // No look-up needed: letters below the combining marks, Cyrillic letters, kana, Han, whole Hangul syllables.
         '\0'..='\u{2ff}'
         | '\u{400}'..='\u{482}'
         | '\u{48a}'..='\u{52f}'
@@ -115,7 +115,7 @@ fn role(character: char) -> Role {
     }
 }
 
-/// Returns whether a character only says how its neighbours are set.
+/// Returns whether a character only affects the layout of its neighbours.
 fn is_ignorable(character: char) -> bool {
     matches!(character, '\u{ad}' | '\u{200c}' | '\u{200d}' | '\u{2060}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
 }
@@ -133,7 +133,7 @@ fn is_form(character: char) -> bool {
     )
 }
 
-/// What one character stands for: nothing, itself, or the letters of a form.
+/// The resolution of one character: nothing, itself, or the letters of a form.
 enum Resolved {
     Nothing,
     Itself(Option<char>),

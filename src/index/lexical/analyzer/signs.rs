@@ -1,23 +1,23 @@
-//! Words that are written with signs: `C++`, `C#`, `operator<<`, `--flag`, `-Wall`, `#include`, `@dataclass`, `$HOME`, `.NET`.
+//! Words with signs: `C++`, `C#`, `operator<<`, `--flag`, `-Wall`, `#include`, `@dataclass`, `$HOME`, `.NET`.
 //!
-//! In: a text, and where a sign or a run of word characters stands. Out: how far the word with its signs reaches.
+//! In: a text, and the position of a sign or of a run of word characters. Out: the length of the word with its signs.
 //!
-//! **Invariant:** a word with signs is one token more, at the position of its first part, and takes none away: `flag` still
-//! finds `--flag`. What is such a word follows from its own characters and the one on either side.
+//! **Invariant:** a word with signs is one additional token, at the position of its first part, and removes none: `flag` still
+//! finds `--flag`. Its own characters and the one on either side decide.
 //!
-//! Only signs that name something are kept. Operators between names are not: `a->b`, `x.y` and `std::vector` are found
-//! by their parts, in quotes as a phrase. As words of their own they would add a token for every member access.
+//! Only signs that name something are kept. Operators between names are not: `a->b`, `x.y` and `std::vector` are found by their
+//! parts, in quotes as a phrase. As tokens they would cost one for every member access.
 
 use super::{Kind, kind_at, kind_of};
 use std::ops::Range;
 
-/// The operators that C++ lets a type define, the longer ones first; `,` is left out, which prose sets behind the word.
+/// The operators that a C++ type can define, longer ones first; `,` is left out, because prose puts it after words.
 const OPERATORS: [&str; 39] = [
     "<=>", "->*", "<<=", ">>=", "<<", ">>", "==", "!=", "<=", ">=", "&&", "||", "++", "--", "+=", "-=", "*=", "/=",
     "%=", "^=", "&=", "|=", "->", "()", "[]", "+", "-", "*", "/", "%", "^", "&", "|", "~", "!", "=", "<", ">", "\"\"",
 ];
 
-/// Returns the bytes of the word that begins with the sign at `at`, if one does.
+/// Returns the bytes of the word that begins with the sign at `at`, if there is one.
 pub(super) fn word_behind_sign(text: &str, at: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let sign = bytes[at];
@@ -41,7 +41,7 @@ pub(super) fn word_behind_sign(text: &str, at: usize) -> Option<Range<usize>> {
     Some(at..end)
 }
 
-/// Returns how many bytes of signs behind the word `start..end` belong to it.
+/// Returns how many bytes of signs after the word `start..end` belong to it.
 #[inline]
 pub(super) fn signs_behind(text: &str, start: usize, end: usize) -> usize {
     let bytes = text.as_bytes();
@@ -56,14 +56,14 @@ pub(super) fn signs_behind(text: &str, start: usize, end: usize) -> usize {
     }
 }
 
-/// Returns how many bytes the operator behind the word `operator` takes, with a blank in front of it.
+/// Returns how many bytes the operator after the word `operator` takes, including a blank before it.
 fn operator_behind(rest: &str) -> usize {
     let blank = usize::from(rest.starts_with(' '));
     let symbol = OPERATORS.iter().find(|symbol| rest[blank..].starts_with(**symbol));
     symbol.map_or(0, |symbol| blank + symbol.len())
 }
 
-/// Returns where an option of a command line ends: `-Wall`, `--no-default-features`.
+/// Returns the end of a command line option: `-Wall`, `--no-default-features`.
 fn option_end(text: &str, at: usize, before: Option<char>) -> Option<usize> {
     let bytes = text.as_bytes();
     let (is_free, name) = if bytes.get(at + 1) == Some(&b'-') {

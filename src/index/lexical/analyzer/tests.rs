@@ -1,4 +1,4 @@
-//! The analyser's promises: what a text becomes, and what holds for every text.
+//! The analyser's promises: the tokens of a text, and laws for every text.
 
 use super::*;
 use proptest::prelude::*;
@@ -137,8 +137,8 @@ fn one_line_of_a_mebibyte_stays_small() {
     assert_eq!(analyze(&"相".repeat(1 << 18)).len(), (1 << 18) - 1);
 }
 
-/// The analysis of this text in one number. Where this fails, `ANALYZER_VERSION` must change with it: stores are indexed
-/// again by that name.
+/// The analysis of this text in one number. If this fails, `ANALYZER_VERSION` must change with it: it decides whether stores are
+/// indexed again.
 #[test]
 fn the_version_names_what_the_analysis_does() {
     let text = "pub fn spawn_cameras(&mut self, HTTPServer: Vec3, entityIDs: u32) -> Queries; // don't panic, trees 相机系统 \
@@ -184,7 +184,7 @@ proptest! {
         prop_assert_eq!(&tokens, &analyze(&text));
     }
 
-    /// Whoever copies a word out of a text finds the text.
+    /// A word that is copied out of a text finds the text.
     #[test]
     fn what_stands_in_the_text_finds_it(text in any_text()) {
         for token in analyze(&text) {

@@ -1,4 +1,4 @@
-//! The law of pruning: what is found is what scoring every match finds, bit for bit.
+//! The law of pruning: the hits are those of scoring every match, bit for bit.
 
 use super::*;
 use crate::index::TopK;
@@ -91,7 +91,7 @@ proptest! {
     }
 }
 
-/// More documents than a window has, and more than one window is read of: with all alive, most, and few.
+/// More documents than a window has, in several windows: with all alive, most, and few.
 #[test]
 fn pruning_is_exact_over_many_windows() {
     let mut index = Index::new();

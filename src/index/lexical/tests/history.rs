@@ -1,8 +1,8 @@
-//! The law of the lexical index: incremental equals rebuilt, for every version there ever was.
+//! The law of the lexical index: incremental equals rebuilt, for every version.
 
 use super::*;
 
-/// Answers from an index that never held anything but these entries.
+/// Answers from a fresh index of only these entries.
 pub(super) fn answers_from_nothing(index: &Index) -> Vec<Ranks> {
     let mut items: Vec<&Item> = index.alive.iter().map(|ordinal| &index.items[ordinal as usize]).collect();
     items.sort_by_key(|item| scatter(item.identity.0, 9));
@@ -25,13 +25,13 @@ enum Step {
         revive: u64,
     },
     Merge,
-    /// Moves up to so many of the living, and so many times.
+    /// Moves up to so many live documents, and so many times.
     Relocate {
         limit: usize,
         times: u8,
     },
     Reopen,
-    /// Stops with so many entries added and not committed.
+    /// Stops with so many uncommitted entries.
     Crash {
         lost: u8,
     },
@@ -51,7 +51,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(crate::index::cases(8))]
 
-    /// Incremental equals rebuilt, score for score, for the newest version and for every one before it.
+    /// Incremental equals rebuilt, score for score, for the newest version and for every earlier one.
     #[test]
     fn ranks_do_not_depend_on_history(steps in steps(), seed in 0u64..1000) {
         let mut index = Index::new();
@@ -78,7 +78,7 @@ proptest! {
                 Step::Relocate { limit, times } => {
                     for _ in 0..times {
                         index.relocate(limit);
-                        // The same version, from where its documents lie now.
+                        // The same version, with its documents at their new places.
                         index.advance(index.alive.clone());
                     }
                     if let Some((_, _, expected)) = versions.last() {

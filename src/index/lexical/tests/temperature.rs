@@ -1,10 +1,10 @@
-//! What is alive moves away from what is dead, and nobody can tell but by the clock.
+//! Live documents are separated from dead ones, and only the time of a search changes.
 
 use super::history::answers_from_nothing;
 use super::*;
 use tantivy::schema::IndexRecordOption;
 
-/// A head that goes on: commits that each bring some entries and keep a window of the newest, and a few old ones.
+/// A head with a history: each commit adds some entries and keeps a window of the newest, and a few old ones.
 struct Head {
     index: Index,
     /// Entries that died or came back, or were dead when they came.
@@ -30,7 +30,7 @@ impl Head {
         index.advance(next);
     }
 
-    /// Moves what there is to move; after each step the view goes on from the one before.
+    /// Moves everything that should move; after each step the view advances from the one before.
     fn settle(&mut self, limit: usize) {
         loop {
             let moved = self.index.relocate(limit);
@@ -43,7 +43,7 @@ impl Head {
         }
     }
 
-    /// Returns how many postings of a term a search of the head meets.
+    /// Returns how many postings of a term a search of the head reads.
     fn postings(&self) -> u64 {
         let term = tantivy::Term::from_field_text(self.index.view.fields().texts[0], "the");
         let met = self.index.view.segments().filter(|(_, segment)| segment.count() > 0).map(|(reader, _)| {
@@ -58,7 +58,7 @@ impl Head {
 proptest! {
     #![proptest_config(crate::index::cases(8))]
 
-    /// Whatever dies, comes back and is moved: the head and every version before it answer as a fresh index does.
+    /// Whatever dies, comes back and is moved: the head and every earlier version answer as a fresh index does.
     #[test]
     fn moving_what_is_alive_changes_no_answer(
         steps in prop::collection::vec((0u32..70, 1u32..120, 2u64..12, 1usize..50, 0u8..5), 4..9),
@@ -105,8 +105,8 @@ proptest! {
     }
 }
 
-/// Ten dead for each one alive, scattered over all segments: a search of the head meets what a fresh index would have it
-/// meet, and little more, however commits go on.
+/// Ten dead documents for each live one, scattered over all segments: a search of the head reads as much as in a fresh index, and
+/// little more, however commits continue.
 #[test]
 fn what_a_search_meets_follows_the_living_and_not_the_history() {
     let mut head = Head::new();
@@ -164,7 +164,7 @@ fn an_older_searcher_and_a_killed_step_have_every_entry_once() {
     assert_eq!(ask(&old, &head.index.items), expected);
     assert_eq!(ask(&view(other.searcher()), &head.index.items), expected);
     assert_eq!(ask(&view(other.reload().expect("it loads")), &head.index.items), expected);
-    // As if the process had ended in front of the last step: the files are there, and no list names them.
+    // As if the process had ended before the last step: the files exist, and no list names them.
     drop(head.index.writer.take());
     std::fs::write(head.index.dir.path().join("meta.json"), before).expect("it is written");
     head.index.reopen();
@@ -179,7 +179,7 @@ fn a_copy_is_taken_over_when_nobody_waits_and_not_before() {
     head.commit(60, |_| true);
     head.commit(1, |ordinal| ordinal.is_multiple_of(4));
     head.index.copied(9);
-    // What is committed meanwhile is in other segments.
+    // Entries that are committed meanwhile are in other segments.
     head.commit(5, |ordinal| ordinal.is_multiple_of(4) || ordinal > 60);
     assert_eq!(head.index.relocate(9), 9);
     head.index.advance(head.index.alive.clone());
@@ -193,7 +193,7 @@ fn a_copy_of_what_left_its_segment_meanwhile_is_thrown_away() {
     head.commit(60, |_| true);
     head.commit(10, |ordinal| ordinal.is_multiple_of(4));
     head.index.copied(200);
-    // One of those that were copied dies and is collected.
+    // One of the copied documents dies and is collected.
     let dead = RoaringBitmap::from([8]);
     head.index.writer().remove(&dead).expect("it is removed");
     let alive = &head.index.alive - &dead;
@@ -207,7 +207,7 @@ fn a_copy_of_what_left_its_segment_meanwhile_is_thrown_away() {
     let merged = head.index.writer().merge_all();
     merged.expect("what was copied is merged like anything else");
     assert_eq!(*head.index.writer().held(), before);
-    // Its files as well are removed once they are merged: those of one segment are left.
+    // Its files are removed too once they are merged: those of one segment are left.
     let files = std::fs::read_dir(head.index.dir.path()).expect("it is read").map(|file| file.expect("a file").path());
     let (own, other): (Vec<_>, Vec<_>) = files.partition(|file| file.extension().is_some_and(|kind| kind == "term"));
     assert_eq!(own.len(), 1, "{own:?} and {other:?}");
@@ -259,7 +259,7 @@ fn what_nobody_needs_is_forgotten_in_short_steps_and_its_space_given_back() {
     let (alive, statistics) = (head.index.alive.clone(), head.index.statistics());
     let view = |searcher| LexicalView::new(searcher, &OrdinalMaps::new(), &alive, statistics).expect("it is held");
     let expected = ask(&view(other.searcher()), &head.index.items);
-    // Entries that were written and that no version names yet stay as well.
+    // Written entries that no version names yet stay as well.
     let below = head.index.writer().next_ordinal() - 2;
     let wanted = &alive | &RoaringBitmap::from_iter(below..below + 2);
     let (mut removed, mut steps) = (0, 0);
@@ -267,7 +267,7 @@ fn what_nobody_needs_is_forgotten_in_short_steps_and_its_space_given_back() {
         match head.index.writer().forget(&alive, below).expect("nothing goes wrong") {
             Forgotten::Some(entries) => {
                 (removed, steps) = (removed + entries, steps + 1);
-                // What is searched meanwhile has every entry that stays.
+                // Concurrent searches find every entry that stays.
                 assert_eq!(ask(&view(other.reload().expect("it loads")), &head.index.items), expected);
             }
             Forgotten::Later => std::thread::sleep(std::time::Duration::from_millis(1)),
@@ -279,7 +279,7 @@ fn what_nobody_needs_is_forgotten_in_short_steps_and_its_space_given_back() {
     let searcher = other.reload().expect("it loads");
     assert!(searcher.segment_readers().iter().all(|segment| !segment.has_deletes()), "their space is given back");
     assert_eq!(ask(&view(searcher), &head.index.items), expected);
-    // Merges go on as before.
+    // Merges continue as before.
     head.commit(10, |ordinal| wanted.contains(ordinal) || ordinal >= 70);
     assert_eq!(head.index.writer().forget(&wanted, 0).expect("nothing goes wrong"), Forgotten::All);
 }

@@ -1,9 +1,9 @@
-//! The centres of many rows, and which of them each row is nearest to: spherical k-means.
+//! Centroids of many rows, and the nearest one of each row: spherical k-means.
 //!
-//! In: rows. Out: centres of length 1, and a centre's number for each row.
+//! In: rows. Out: centroids of length 1, and a centroid's number for each row.
 //!
-//! **Invariant:** a function of rows and number of lists on one machine: the seed is fixed. On another processor sums may round
-//! otherwise, so no version, score or digest depends on what comes out.
+//! **Invariant:** a function of rows and number of lists on one machine: the seed is fixed. Another processor may round sums
+//! otherwise, so no version, score or digest depends on the result.
 
 use super::{BLOCK_ROWS, blas_uses_one_thread, check, no_memory, omp_set_num_threads};
 use crate::index::background::Unwanted;
@@ -17,15 +17,14 @@ use half::slice::HalfFloatSliceExt;
 use std::ffi::c_int;
 use std::ptr::{self, NonNull};
 
-/// Rows a list that take part in training: half as many found 0.970 of the ten nearest where these find 0.977
-/// (`docs/benchmarks.md`).
+/// Training rows per list: half as many found 0.970 of the ten nearest where these find 0.977.
 const SAMPLE: usize = 64;
 /// Rounds of training.
 const ROUNDS: usize = 10;
 const SEED: c_int = 1234;
 
-/// Deals rows out to at most `lists` lists, each row to that of the centre it has the greatest inner product with; looks now and then
-/// whether that is still wanted.
+/// Distributes rows to at most `lists` lists, each row to that of the centroid with the greatest inner product; checks regularly
+/// whether the result is still wanted.
 pub(in crate::index::vector) fn deal_out(
     rows: &Rows,
     lists: usize,
@@ -63,7 +62,7 @@ pub(in crate::index::vector) fn deal_out(
         .ok_or(VectorError::Faiss { action: "find centres", message: "a row has no centre".to_owned() })
 }
 
-/// The index that training fills with its centres.
+/// The index that training fills with its centroids.
 struct Centres {
     index: NonNull<sys::FaissIndexFlatIP>,
     dimensions: usize,
@@ -78,7 +77,7 @@ impl Centres {
         Ok(Self { index: NonNull::new(index).ok_or_else(|| no_memory("make an index"))?, dimensions })
     }
 
-    /// Appends the number of the nearest centre of each row in `widened`.
+    /// Appends the number of the nearest centroid of each row in `widened`.
     fn nearest_to(&self, widened: &[f32], nearest: &mut Vec<u32>) -> Result<(), VectorError> {
         let count = widened.len() / self.dimensions;
         let mut labels = vec![-1_i64; count];
@@ -111,11 +110,11 @@ impl Training {
         let mut parameters: sys::FaissClusteringParameters = unsafe { std::mem::zeroed() };
         // SAFETY: the place is valid.
         unsafe { sys::faiss_ClusteringParameters_init(&raw mut parameters) };
-        // A call is one round and begins with the centres of the one before, so that it can be looked in between.
+        // One call is one round and begins with the centroids of the previous one, so that the check can run in between.
         parameters.niter = 1;
         parameters.spherical = 1;
         parameters.seed = SEED;
-        // The sample is of the right size already; FAISS writes to the terminal where it finds it small.
+        // The sample has the right size already; FAISS would print a warning for a small one.
         parameters.min_points_per_centroid = 1;
         parameters.max_points_per_centroid = 4 * SAMPLE as c_int;
         let mut training = ptr::null_mut();
@@ -129,13 +128,13 @@ impl Training {
 
     fn train(&self, sample: &[f32], centres: &Centres) -> Result<(), VectorError> {
         let count = (sample.len() / centres.dimensions) as i64;
-        // SAFETY: `sample` holds `count` rows of the dimension that both were made with, and nobody else uses the index.
+        // SAFETY: `sample` holds `count` rows of the dimension that both were made with, and no other code uses the index.
         let status =
             unsafe { sys::faiss_Clustering_train(self.0.as_ptr(), count, sample.as_ptr(), centres.index.as_ptr()) };
         check("find centres", status)
     }
 
-    /// Returns the components of all centres.
+    /// Returns the components of all centroids.
     fn centres(&self, expected: usize) -> Result<Vec<f16>, VectorError> {
         let (mut components, mut len) = (ptr::null_mut(), 0);
         // SAFETY: both places are valid; what the pointer leads to belongs to the training, which outlives the copy.

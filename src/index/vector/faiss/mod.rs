@@ -1,13 +1,13 @@
-//! FAISS behind a safe door: what searches a segment, and what finds the centres of a large one.
+//! FAISS behind a safe interface: the search of a segment, and the centroids of a large one.
 //!
-//! In: rows that are checked already: dimensions fit, components are finite. Out: the best living positions; centres.
+//! In: checked rows: dimensions fit, components are finite. Out: the best live positions; centroids.
 //!
-//! **Invariant:** all `unsafe` of the program is in this module. No pointer outlives the call that made it, but an index's own,
-//! which is freed with its owner. FAISS's own files are never read or written: its readers are not hardened
+//! **Invariant:** all `unsafe` of the program is in this module. No pointer outlives the call that made it, except an index's
+//! own, which is freed with its owner. FAISS's own files are never read or written, because its readers are not hardened
 //! (`docs/decisions/0002-faiss-from-source.md`).
 //!
-//! OpenMP runs with one thread: nested, its threads took one question from 0.65 ms to 24 ms. So does OpenBLAS, if that is the BLAS that
-//! is there: its threads are its own, and would not let others go first as the one does that finds centres.
+//! OpenMP runs with one thread: nested, its threads took one question from 0.65 ms to 24 ms. So does OpenBLAS, if that is the
+//! BLAS in use: its threads would not have the low priority of the thread that computes centroids.
 
 #![expect(unsafe_code, reason = "FAISS is reached through its C interface, and only here")]
 
@@ -21,19 +21,19 @@ use super::VectorError;
 use faiss_sys as sys;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// Rows that are widened and handed over at a time.
+/// Rows that are widened and passed on at a time.
 const BLOCK_ROWS: usize = 1024;
 
 unsafe extern "C" {
     /// Sets the number of OpenMP threads for regions that the calling thread enters (OpenMP 5.2, section 18.2.1).
     safe fn omp_set_num_threads(threads: c_int);
-    /// Returns the address of a symbol, or null (POSIX; a null handle looks in everything that is loaded).
+    /// Returns the address of a symbol, or null (POSIX; a null handle searches all loaded libraries).
     fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
-    /// Ends the process, without what libraries do then (POSIX).
+    /// Ends the process without the exit handlers of libraries (POSIX).
     safe fn _exit(status: c_int) -> !;
 }
 
-/// Lets OpenBLAS use the calling thread and no other.
+/// Limits OpenBLAS to the calling thread.
 fn blas_uses_one_thread() {
     // SAFETY: the name is a string that ends in a null byte.
     let address = unsafe { dlsym(std::ptr::null_mut(), c"openblas_set_num_threads".as_ptr()) };
@@ -44,13 +44,13 @@ fn blas_uses_one_thread() {
     }
 }
 
-/// Ends the process at once: a thread that was left behind may be in the midst of a product, and OpenBLAS frees what that reads when a
-/// process ends in good order.
+/// Ends the process immediately: an abandoned thread may be in the middle of a product, and OpenBLAS frees its data during a
+/// normal exit.
 pub(crate) fn end_at_once(code: u8) -> ! {
     _exit(c_int::from(code))
 }
 
-/// Returns whether the processor has the instructions that FAISS is compiled for (`.cargo/config.toml`).
+/// Returns whether the processor has the instructions for which FAISS is compiled (`.cargo/config.toml`).
 pub(super) fn processor_is_able() -> bool {
     #[cfg(target_arch = "x86_64")]
     {

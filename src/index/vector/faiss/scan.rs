@@ -1,12 +1,12 @@
-//! One immutable `SQfp16` index a segment, searched by inner product.
+//! One immutable `SQfp16` index per segment, searched by inner product.
 //!
 //! In: checked rows. Out: the best living positions with their scores.
 //!
 //! **Invariant:** the index never changes once it is built, so threads may search it together.
 //!
-//! `SQfp16` keeps components as `f16`: adding the widened components of a [`Vector`](dataflows::embed::Vector) and
-//! reading them back loses no bit, so the components live here only. Its scores do not depend on how many questions
-//! are asked together or on the rows around, as those of `Flat` do. Selection happens in the scan, exactly.
+//! `SQfp16` keeps components as `f16`: adding the widened components of a [`Vector`](dataflows::embed::Vector) and reading them
+//! back loses no bit, so the components are stored only here. Unlike those of `Flat`, its scores do not depend on the number of
+//! questions in a call or on neighbouring rows. Selection happens in the scan, exactly.
 
 use super::{BLOCK_ROWS, check, no_memory, omp_set_num_threads};
 use crate::index::vector::VectorError;
@@ -59,7 +59,7 @@ impl FaissScan {
             let widened = &mut widened[..block.len()];
             block.convert_to_f32_slice(widened);
             let count = (block.len() / dimensions) as i64;
-            // SAFETY: `widened` holds `count` rows of the index's dimension, and nobody else knows the index yet.
+            // SAFETY: `widened` holds `count` rows of the index's dimension, and no other code has the index yet.
             check("add vectors", unsafe { sys::faiss_Index_add(index.as_ptr(), count, widened.as_ptr()) })?;
         }
         Ok(scan)
@@ -94,7 +94,7 @@ impl Scan for FaissScan {
             )
         };
         check("search", status)?;
-        // Slots that nothing filled hold −1, and may hold 0 under other sizes: the bit decides.
+        // Unfilled slots hold −1, and may hold 0 under other sizes: the bit decides.
         let positions = labels.into_iter().map(|label| usize::try_from(label).ok().filter(|&label| label < self.len));
         let living = positions.zip(scores).filter_map(|(position, score)| {
             position.filter(|&position| alive.contains(position)).map(|position| (position as u32, score + 0.0))

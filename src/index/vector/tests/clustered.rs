@@ -1,4 +1,4 @@
-//! Rows in lists: all lists are exact, near ones nearly so, and what is sorted apart costs what is alive.
+//! Rows in IVF lists: visiting all lists is exact, near ones nearly so, and a search of sorted files costs its live rows.
 
 use super::*;
 use crate::index::background::Unwanted;
@@ -103,7 +103,7 @@ fn a_file_of_an_earlier_build_reads_back_and_no_number_in_it_is_believed() {
     let bytes = earlier::encode_sealed(SHAPE, &clusters);
     assert_eq!(decode_sealed(&bytes).unwrap(), clusters);
     let content = &bytes[..bytes.len() - blake3::OUT_LEN];
-    // Every number in front of the rows, with a checksum that fits: the list's sizes come after three centres.
+    // Every number before the rows, with a matching checksum: the list's sizes follow three centroids.
     for at in (32..36 + 4 + 3 * 8 + 3 * 4).step_by(4) {
         for number in [0, 1, 2, 17, 51, u32::MAX / 4, u32::MAX] {
             let mut hostile = content.to_vec();
@@ -138,7 +138,7 @@ fn what_is_alive_in_no_head_lies_apart_from_what_is() {
         check_set(&before, &model, backend);
         assert_eq!(writer.set().clustered() > 0, backend != Backend::Flat, "the engine decides on lists");
         check_set(&VectorReader::open_with(directory.path(), SHAPE, backend).unwrap().set(), &model, backend);
-        // Nothing is left to do, and more rows go on behind.
+        // Nothing is left to do, and later rows are appended after it.
         writer.append(&[(Ordinal::new(600), vector(300))]).unwrap();
         assert_eq!(writer.tend(&hot, Urgency::Awaited).unwrap(), Tended::Idle);
         let model: Model = (0..=600).map(|ordinal| (ordinal, vector(ordinal / 2))).collect();

@@ -1,4 +1,4 @@
-//! Rows that are removed: what stays is found by everybody, wherever the removal breaks off.
+//! Removed rows: every reader finds the remaining ones, wherever the removal stops.
 
 use super::*;
 use crate::index::{Tended, Urgency};
@@ -6,12 +6,12 @@ use crate::index::{Tended, Urgency};
 #[derive(Clone, Debug)]
 enum Step {
     Append(u32),
-    /// Removes every so-manieth row that is left, and breaks off before a step, if it does.
+    /// Removes every n-th remaining row, and may stop before a step.
     Remove(u32, Option<usize>),
-    /// Sorts rows by whether so-manieth of them are hot, and is killed before the new files are in place, or before the old ones
+    /// Sorts rows by whether every n-th of them is hot, and is killed before the new files are in place, or before the old ones
     /// are removed, or not at all.
     Tend(u32, Kill),
-    /// Removes every so-manieth row that is left, beside whoever appends; killed in the same places.
+    /// Removes every n-th remaining row, beside appends; killed at the same places.
     Forget(u32, Kill),
     Reopen,
     Refresh,
@@ -56,7 +56,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 2..24)
 }
 
-/// Fails unless a set holds all of the rows, whatever else it holds.
+/// Fails unless a set holds all of the rows, and possibly more.
 fn holds(set: &VectorSet, model: &Model) {
     let wanted: RoaringBitmap = model.keys().copied().collect();
     assert!(wanted.is_subset(set.has()), "{:?} are missing", set.missing(&wanted));
@@ -77,7 +77,7 @@ proptest! {
         let directory = TempDir::new().unwrap();
         let directory = directory.path();
         let mut writer = writer(directory, backend);
-        // It looks now and then, and may be many removals behind.
+        // It refreshes rarely, and may be many removals behind.
         let mut reader = VectorReader::open_with(directory, SHAPE, backend).unwrap();
         let mut model = Model::new();
         let mut next = 0;
@@ -146,7 +146,7 @@ proptest! {
                                 writer = self::writer(directory, backend);
                                 break;
                             }
-                            // The threads of upkeep let others go first: also one that only waits for them.
+                            // Maintenance threads have low priority, even against a thread that only waits for them.
                             Kill::Not => std::thread::sleep(std::time::Duration::from_millis(1)),
                         }
                     }

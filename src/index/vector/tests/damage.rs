@@ -1,4 +1,4 @@
-//! What is left after a crash or a wrong byte: torn tails, half-sealed files, other formats.
+//! After a crash or a wrong byte: torn tails, half-sealed files, other formats.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn a_tail_cut_at_any_byte_keeps_its_whole_frames() {
         let mut writer = self::writer(directory.path(), Backend::Flat);
         check_set(&writer.set(), &model, Backend::Flat);
         assert_eq!(writer.healed().set_aside.len(), usize::from(cut < format::TAIL_HEADER), "{cut}");
-        // The next rows go behind what was kept.
+        // The next rows follow the kept ones.
         let expected: RoaringBitmap = (0..4).collect();
         let again: Vec<(Ordinal, Vector)> =
             writer.set().missing(&expected).into_iter().map(|ordinal| (ordinal, vector(ordinal.get()))).collect();

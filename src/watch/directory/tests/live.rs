@@ -1,4 +1,4 @@
-//! A live directory: after each thing people do to files, events alone bring the watcher to what is on disk.
+//! A live directory: after usual file operations, events alone bring the watcher to the state of the disk.
 
 use super::*;
 use crate::watch::{FileChange, changes};
@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Far longer than a batch takes; a busy machine is no failure.
+/// Far longer than a batch takes, so that a busy machine is no failure.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// No scan comes to the rescue of a lost event while a test runs.
+/// No periodic scan makes up for a lost event while a test runs.
 const EVENTS_ONLY: Pace = Pace {
     reconcile: Duration::from_secs(3600),
     poll: Duration::from_secs(3600),
@@ -120,7 +120,7 @@ async fn folders_are_followed_wherever_they_go() {
     assert_eq!(live.changes().await, ["-a/deep/y", "-a/x", "+c/deep/y", "+c/x"]);
     live.write("c/deep/y", "changed where it moved to");
     assert_eq!(live.changes().await, ["~c/deep/y"]);
-    // Out of the tree, and in from outside; what happens outside is nobody's business.
+    // Out of the tree, and in from outside; changes outside do not count.
     let outside = tempfile::tempdir().unwrap();
     fs::rename(live.path("c"), outside.path().join("c")).unwrap();
     assert_eq!(live.changes().await, ["-c/deep/y", "-c/x"]);
@@ -152,7 +152,7 @@ async fn a_file_becomes_a_folder_a_link_and_a_file_again() {
     fs::remove_file(live.path("a")).unwrap();
     symlink("other", live.path("a")).unwrap();
     assert_eq!(live.changes().await, ["~a"]);
-    // What changes behind a link is one change, at its real path.
+    // A change behind a link is one change, at its real path.
     live.write("other/b", "3");
     assert_eq!(live.changes().await, ["~other/b"]);
     fs::rename(live.path("other"), live.path("moved")).unwrap();
@@ -251,7 +251,7 @@ async fn random_edits_always_lead_to_what_is_on_disk() {
     for _ in 0..12 {
         for _ in 0..=numbers.below(12) {
             let [one, other] = [0, 1].map(|_| live.path(names[numbers.below(names.len())]));
-            // Steps that cannot be taken as things stand are skipped: a file in the way, nothing to move.
+            // Impossible steps are skipped: a file in the way, nothing to move.
             match numbers.below(6) {
                 0 => drop(fs::remove_file(&one)),
                 1 => drop(fs::remove_dir_all(&one)),

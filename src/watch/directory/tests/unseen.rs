@@ -1,4 +1,4 @@
-//! What cannot be seen is no deletion: disks that are taken away, all files gone at once, rules that cannot be read.
+//! Unseen files are not deletions: removed disks, all files missing at once, unreadable ignore files.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ fn files_that_are_all_gone_at_once_are_held_back_until_that_is_seen_again() {
     assert!(batch.changes.is_empty() && batch.taken_over.is_none());
     assert_eq!(names(&watcher), all);
     assert!(watcher.looks().doubt.as_ref().is_some_and(|doubt| doubt.what == "all 3 files are gone at once"));
-    // What comes back ends the doubt, and nothing has moved.
+    // Files that come back end the doubt, and nothing has moved.
     for name in ["a", "b", "c"] {
         fs::rename(away.join(name), folder.path().join(name)).unwrap();
     }
@@ -60,7 +60,7 @@ fn a_loss_is_remembered_over_a_start_and_taken_over_on_the_users_word() {
     assert_eq!(looks.mounts.len(), 1);
     let other = Mount { path: Vec::new(), device: looks.mounts[0].device + 1 };
     fs::remove_file(folder.path().join("a")).unwrap();
-    // The root stood on another file system when it was last looked at.
+    // The root was on another file system at its last look.
     let start = |accepts: bool| {
         let looks = Looks { mounts: vec![other.clone()], doubt: None };
         let mut watcher = DirectoryWatcher::start(&open(folder.path()), known.clone(), PACE).with_looks(looks, accepts);

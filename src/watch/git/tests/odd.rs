@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Writes an object as it is, whatever it holds; returns its id.
+/// Writes an object unchanged, whatever it contains; returns its id.
 fn raw(repo: &Repo, kind: &str, bytes: &[u8]) -> CommitId {
     let mut command = Command::new("git");
     command.current_dir(repo.path()).args(["hash-object", "-t", kind, "-w", "--stdin", "--literally"]);
@@ -16,13 +16,13 @@ fn raw(repo: &Repo, kind: &str, bytes: &[u8]) -> CommitId {
     String::from_utf8(output.stdout).unwrap().trim().parse().unwrap()
 }
 
-/// Writes a commit of HEAD's tree on top of `parent` with these lines behind its `parent` lines.
+/// Writes a commit of HEAD's tree on top of `parent` with these lines after its `parent` lines.
 fn commit(repo: &Repo, parent: CommitId, rest: &[u8]) -> CommitId {
     let tree = repo.git(&["rev-parse", "HEAD^{tree}"]);
     raw(repo, "commit", &[format!("tree {tree}\nparent {parent}\n").as_bytes(), rest].concat())
 }
 
-/// What stands behind the parents of commits that git reads, with git's own `%ct`.
+/// The bytes after the parents of commits that git reads, with git's own `%ct`.
 const ODD: [&[u8]; 15] = [
     b"author A <a@b> 1 +0000\ncommitter C <c@d> 99999999999999999999 +0000\n\noverflow\n",
     b"author A <a@b> 1 +0000\ncommitter C <c@d> -1 +0000\n\nnegative\n",

@@ -1,4 +1,4 @@
-//! What opens: work trees, bare, linked, shallow, alternates; and what is refused in one line.
+//! Which repositories open (work trees, bare, linked, shallow, alternates), and which are refused in one line.
 
 use super::*;
 use crate::watch::{Content, Contents, FileState, ReadError};
@@ -40,7 +40,7 @@ fn what_is_no_repository_is_refused_by_name() {
     assert!(refusal(&repo.path().join("inside")).contains("is inside the repository"));
     let sha256 = Repo::with(&["init", "-q", "--object-format=sha256", "repo"]);
     assert!(refusal(sha256.path()).contains("SHA-256"));
-    // A git that cannot make one (before 2.45) can still write down what such a repository says of itself.
+    // A git that cannot make one (before 2.45) can still write the configuration of such a repository.
     let reftable = Repo::new();
     reftable.git(&["config", "core.repositoryFormatVersion", "1"]);
     reftable.git(&["config", "extensions.refStorage", "reftable"]);
@@ -51,7 +51,7 @@ fn what_is_no_repository_is_refused_by_name() {
 fn a_repository_of_another_user_names_safe_directory() {
     let repo = Repo::new();
     repo.commit_file("a", "1");
-    // Only the administrator may give files away; for others there is nothing to test.
+    // Only root may give files away; without root there is nothing to test.
     let given =
         ["", ".git"].iter().all(|name| std::os::unix::fs::chown(repo.path().join(name), Some(1234), None).is_ok());
     if given {
@@ -112,7 +112,7 @@ fn contents_are_the_blobs_bytes_whole_or_not_at_all() {
     assert_eq!(contents.read(content, 7).unwrap(), Content::TooLarge(8));
     let commit = ContentId::from_bytes(*head.as_bytes());
     assert!(matches!(contents.read(commit, 1000), Err(ReadError::NotABlob(_, "commit"))));
-    // Many threads read at once, each through a handle of its own.
+    // Many threads read at once, each through its own handle.
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| (0..50).for_each(|_| assert!(contents.read(content, 8).is_ok())));
@@ -139,7 +139,7 @@ fn refs_are_absent_only_where_their_absence_is_seen() {
         std::fs::rename(git.join("away"), git.join(part)).unwrap();
         assert_eq!(standing().unwrap(), 2);
     }
-    // A loop of links cannot be looked through by any user.
+    // No user can see through a loop of links.
     for part in ["packed-refs", "refs/heads"] {
         std::fs::rename(git.join(part), git.join("away")).unwrap();
         std::os::unix::fs::symlink(git.join(part), git.join(part)).unwrap();
@@ -147,7 +147,7 @@ fn refs_are_absent_only_where_their_absence_is_seen() {
         std::fs::remove_file(git.join(part)).unwrap();
         std::fs::rename(git.join("away"), git.join(part)).unwrap();
     }
-    // A ref that holds nonsense is there, and hides no other.
+    // A malformed ref exists, and hides no other ref.
     let main = std::fs::read(git.join("refs/heads/main")).unwrap();
     std::fs::write(git.join("refs/heads/main"), "nonsense\n").unwrap();
     assert_eq!(standing().unwrap(), 2);

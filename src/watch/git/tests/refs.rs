@@ -1,4 +1,4 @@
-//! The watcher: a moved ref wakes it at once, by whatever way it moved, and polling does where events do not.
+//! The watcher: a moved ref wakes it at once, however it moved, and polling does if there are no events.
 
 use super::*;
 use std::time::Duration;
@@ -53,7 +53,7 @@ async fn looking_at_the_refs_is_no_event_itself() {
     repo.commit_file("a", "1");
     let source = source(&repo);
     let mut watcher = RefWatcher::start(&source, Duration::from_secs(3600)).unwrap();
-    // Whatever the start itself stirred up is over after a moment.
+    // Events of the start itself are over after a moment.
     while timeout(Duration::from_millis(200), watcher.changed()).await.is_ok() {}
     for _ in 0..3 {
         heads(&source, &["*"]);

@@ -29,7 +29,7 @@ const NAMES: &[&[u8]] = &[
     "🦀".as_bytes(),
 ];
 
-/// One step of a history: something is put at a path, or taken away, or moved.
+/// One step of a history: an entry is put at a path, removed, or moved.
 #[derive(Clone, Debug)]
 enum Edit {
     Put { path: Vec<u8>, mode: i32, text: u8 },
@@ -54,7 +54,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// Puts an entry where a file or a whole folder may stand in the way, as a file system would not allow but a history does.
+/// Puts an entry even if a file or a whole folder is in the way, which a file system would not allow but a history does.
 fn put(model: &mut Model, path: Vec<u8>, entry: (i32, u8)) {
     let below = [path.as_slice(), b"/"].concat();
     model.retain(|other, _| !other.starts_with(&below) && !path.starts_with(&[other.as_slice(), b"/"].concat()));
@@ -174,7 +174,7 @@ fn a_file_that_becomes_a_folder_is_one_change_at_each_path() {
     );
 }
 
-/// Writes a tree object as it is, whatever git thinks of it.
+/// Writes a tree object unchanged, even if git would refuse it.
 fn raw_tree(repository: &Repository, entries: &[(&str, &[u8], Oid)]) -> Oid {
     let mut bytes = Vec::new();
     for (mode, name, id) in entries {
@@ -288,7 +288,7 @@ fn a_tree_of_very_many_files_is_walked() {
     let names: Vec<Vec<u8>> = (0..400).map(|number| format!("name{number:03}").into_bytes()).collect();
     let files: Vec<(&str, &[u8], Oid)> = names.iter().map(|name| ("100644", name.as_slice(), blob)).collect();
     let folder = raw_tree(&repository, &files);
-    // The same folder two hundred times, as other systems keep their tags.
+    // The same folder two hundred times, as in converted repositories with tags.
     let folders: Vec<(&str, &[u8], Oid)> = names[..200].iter().map(|name| ("40000", name.as_slice(), folder)).collect();
     let commit = commit_tree(&repository, raw_tree(&repository, &folders));
     assert_eq!(source(&repo).files(commit).unwrap().len(), 80_000);
