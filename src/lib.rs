@@ -14,6 +14,8 @@
 //!  trace: histories recorded or generated       replay: a trace through the engine, and what it took
 //!
 //!  search ──► index (views of any version) + store          serve, cli ──► what people and scripts see
+//!
+//!  eval: judged questions ──► search ──► measures
 //! ```
 //!
 //! **Invariant:** the version log is the only commit point. What it names is complete in both indexes; what it does not
@@ -23,6 +25,7 @@ pub mod cli;
 pub mod config;
 pub mod embedders;
 pub mod engine;
+pub mod eval;
 pub mod index;
 pub mod replay;
 pub mod resources;

@@ -19,17 +19,17 @@ pub const GENERATOR: u32 = 2;
 /// A stream of numbers that follows from a seed: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
 /// generators", OOPSLA 2014, figure 17).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Numbers(u64);
+pub(crate) struct Numbers(u64);
 
 impl Numbers {
     /// Begins a stream that follows from two numbers.
-    pub(super) const fn of(seed: u64, part: u64) -> Self {
+    pub(crate) const fn of(seed: u64, part: u64) -> Self {
         let mut numbers = Self(seed);
         let mixed = numbers.next();
         Self(mixed ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    pub(super) const fn next(&mut self) -> u64 {
+    pub(crate) const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -38,7 +38,7 @@ impl Numbers {
     }
 
     /// Returns a number below `end`, which is not 0.
-    pub(super) const fn below(&mut self, end: usize) -> usize {
+    pub(crate) const fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 }
