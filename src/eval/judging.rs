@@ -207,11 +207,11 @@ mod tests {
         assert_eq!(found.items, 50);
         assert!((found.agreement - 0.7).abs() < 1e-12);
         assert!((found.kappa.unwrap() - 0.4).abs() < 1e-12);
-        // `cohen_kappa_score` of scikit-learn 1.7, plain and with weights="quadratic".
+        // By hand: 1 − 0.25 / 0.745, and 1 − 0.65 / 2.89.
         let (left, right) = repeated(&[(0, 0, 4), (0, 1, 2), (1, 1, 3), (2, 3, 2), (3, 3, 5), (3, 0, 1), (2, 2, 3)]);
         let found = agreement(&left, &right);
-        assert!((found.kappa.unwrap() - 0.666_666_666_666_666_6).abs() < 1e-9, "{found:?}");
-        assert!((found.weighted_kappa.unwrap() - 0.755_555_555_555_555_5).abs() < 1e-9, "{found:?}");
+        assert!((found.kappa.unwrap() - (1.0 - 0.25 / 0.745)).abs() < 1e-9, "{found:?}");
+        assert!((found.weighted_kappa.unwrap() - (1.0 - 0.65 / 2.89)).abs() < 1e-9, "{found:?}");
     }
 
     #[test]

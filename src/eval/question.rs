@@ -168,7 +168,12 @@ pub(super) fn read_lines(
         if bytes.trim_ascii().is_empty() {
             continue;
         }
-        let value = serde_json::from_slice(&bytes).map_err(|error| wrong(format!("it is no JSON: {error}")))?;
+        let value = serde_json::from_slice(bytes.trim_ascii_end()).map_err(|error| {
+            let said = error.to_string();
+            // The line that it counts is always the first.
+            let reason = said.split(" at line ").next().unwrap_or_default();
+            wrong(format!("it is no JSON at column {}: {reason}", error.column()))
+        })?;
         take(value).map_err(wrong)?;
     }
     Ok(())
@@ -359,7 +364,7 @@ mod tests {
         let good = r#"{"id":"a","text":"x","judgments":[{"grade":1,"path":"p"}]}"#;
         let second = |line: &str| read(&format!("{good}\n{line}\n")).unwrap_err();
         for (line, expected) in [
-            ("{", "line 2: it is no JSON: EOF while parsing an object at line 2 column 0"),
+            ("{", "line 2: it is no JSON at column 1: EOF while parsing an object"),
             ("[]", "line 2: it is no JSON object"),
             (r#"{"text":"x"}"#, "line 2: `id`: is missing"),
             (r#"{"id":"b","text":3}"#, "line 2: `text`: expected a text"),

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 const MOST_CONFIGURATIONS: usize = 16;
 
 #[derive(Args, Debug)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct EvalArgs {
     #[command(subcommand)]
     command: Option<EvalCommand>,
@@ -127,8 +127,8 @@ pub(super) fn run(global: &Global, args: &EvalArgs) -> Result<Outcome> {
         ensure!(args.page.is_none(), "--page shows one version; leave it out, or name one revision with --at");
         return across::run(global, args, &asking, [from, to], &questions, &configurations);
     }
-    let answered = asked(&asking, &questions, &configurations, args.asked.threads())?;
     let at = versions(&asking, &questions)?;
+    let answered = asked(&asking, &questions, &configurations, args.asked.threads())?;
     let mut reports = report(&questions, &answered, &at, args.asked.seed);
     let shown = shown(&configurations);
     let fates = lost(&asking, &questions, &answered[shown].1, &configurations[shown], args.asked.threads())?;
