@@ -10,6 +10,7 @@ mod bisect;
 mod copy;
 mod demo;
 mod dump;
+mod eval;
 mod exhausted;
 mod explain;
 mod gc;
@@ -127,6 +128,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// The first snapshot whose first k hits lack an answer.
     Bisect(bisect::BisectArgs),
+    /// How good answers are: judged questions, asked of any version in any mode.
+    Eval(eval::EvalArgs),
     /// Record a range of commits into a file that replays anywhere.
     Record(record::RecordArgs),
     /// Replay a trace through the engine, compare every digest, and measure.
@@ -170,6 +173,7 @@ pub fn main() -> ExitCode {
         Command::Status => status::run(&cli.global),
         Command::Explain(args) => explain::run(&cli.global, &args),
         Command::Bisect(args) => bisect::run(&cli.global, &args),
+        Command::Eval(args) => eval::run(&cli.global, &args),
         Command::Record(args) => record::run(&cli.global, &args),
         Command::Replay(args) => replay::run(&cli.global, &args),
         Command::Bench(args) => replay::bench(&cli.global, &args),

@@ -193,6 +193,11 @@ impl Report {
         Self::with(global.json, true, progress(global, true))
     }
 
+    /// Shows no line an epoch at all, for a command whose result is another.
+    pub(super) fn quietly(global: &Global) -> Self {
+        Self::with(false, true, progress(global, true))
+    }
+
     fn with(json: bool, quiet: bool, progress: Option<ProgressBar>) -> Self {
         let (summary, failure, is_anything_left_out) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
         Self(Arc::new(Shared { json, quiet, summary, failure, is_anything_left_out, progress }))

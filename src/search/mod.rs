@@ -23,7 +23,7 @@ mod retrieve;
 mod revision;
 mod thin;
 
-pub use bisect::{BisectError, BisectStep, Bisection, bisect};
+pub use bisect::{BisectError, BisectStep, Bisection, bisect, snapshots_between};
 pub use explain::{ExplainedChunk, Explanation, Taken, explain};
 pub use filter::{Filter, FilterError, Passing};
 pub use hits::IntroducedIn;

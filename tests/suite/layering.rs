@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The product, in the order in which data flows (`src/lib.rs` draws it).
-const PRODUCT: [&str; 15] = [
+const PRODUCT: [&str; 16] = [
     "resources",
     "config",
     "telemetry",
@@ -21,6 +21,7 @@ const PRODUCT: [&str; 15] = [
     "engine",
     "replay",
     "search",
+    "eval",
     "serve",
     "cli",
     "main",

@@ -11,6 +11,7 @@ mod crashes;
 mod directory;
 mod disk;
 mod encodings;
+mod evaluated;
 mod explained;
 mod filters;
 mod graph;

@@ -19,21 +19,21 @@ pub const GENERATOR: u32 = 2;
 
 /// A stream of numbers that follows from a seed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Numbers(SplitMix);
+pub(crate) struct Numbers(SplitMix);
 
 impl Numbers {
     /// Begins a stream that follows from two numbers.
-    pub(super) const fn of(seed: u64, part: u64) -> Self {
+    pub(crate) const fn of(seed: u64, part: u64) -> Self {
         let mixed = SplitMix::new(seed).next();
         Self(SplitMix::new(mixed ^ part.wrapping_mul(SplitMix::STEP)))
     }
 
-    pub(super) const fn next(&mut self) -> u64 {
+    pub(crate) const fn next(&mut self) -> u64 {
         self.0.next()
     }
 
     /// Returns a number below `end`, which is not 0.
-    pub(super) const fn below(&mut self, end: usize) -> usize {
+    pub(crate) const fn below(&mut self, end: usize) -> usize {
         self.0.below(end)
     }
 }
