@@ -13,12 +13,13 @@
 //!
 //!  trace: histories recorded or generated       replay: a trace through the engine, and what it took
 //!
-//!  search ──► index (views of any version) + store          serve, cli ──► what people and scripts see
+//!  search ──► index (views of any version) + store          api ──► answers          cli ──► what people and scripts see
 //! ```
 //!
 //! **Invariant:** the version log is the only commit point. What it names is complete in both indexes; what it does not
 //! name does not exist.
 
+pub mod api;
 pub mod cli;
 pub mod config;
 pub mod embedders;
@@ -27,7 +28,6 @@ pub mod index;
 pub mod replay;
 pub mod resources;
 pub mod search;
-pub mod serve;
 pub mod store;
 pub mod telemetry;
 pub mod trace;

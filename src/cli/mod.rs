@@ -24,6 +24,7 @@ mod status;
 mod track;
 mod verify;
 
+use crate::api::{self, Service};
 use crate::config::Config;
 use crate::resources;
 use crate::store::Layout;
@@ -70,6 +71,11 @@ impl Global {
         Layout::new(&self.data)
     }
 
+    /// Opens the store for questions.
+    fn service(&self) -> anyhow::Result<Service> {
+        Ok(Service::open(&self.layout(), &self.config()?)?)
+    }
+
     fn config(&self) -> anyhow::Result<Config> {
         Ok(Config::load(self.config.as_deref())?)
     }
@@ -96,18 +102,16 @@ struct Place {
 }
 
 impl Place {
-    fn source(&self) -> Option<&str> {
-        self.source.as_deref()
-    }
-
-    fn view(&self) -> Option<&str> {
-        self.view.as_deref()
-    }
-
     /// Returns what stands behind a subcommand, else in front of it.
     fn or(&self, before: &Self) -> Self {
         let either = |behind: &Option<String>, before: &Option<String>| behind.clone().or_else(|| before.clone());
         Self { source: either(&self.source, &before.source), view: either(&self.view, &before.view) }
+    }
+}
+
+impl From<Place> for api::Place {
+    fn from(Place { source, view }: Place) -> Self {
+        Self { source, view }
     }
 }
 

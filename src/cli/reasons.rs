@@ -5,13 +5,14 @@
 //! **Invariant:** each hint names what it is about, and none blames a word that stands somewhere.
 
 use super::output::count;
-use crate::search::{Answer, Mode, Request};
+use crate::api::wire::SearchAnswer;
+use crate::search::{Mode, Request};
 
 /// So many words are named; a pasted text may have dozens.
 const NAMED: usize = 8;
 
 /// Returns what is to be said of an answer, beside its hits.
-pub(super) fn reasons(request: &Request, answer: &Answer) -> Vec<String> {
+pub(super) fn reasons(request: &Request, answer: &SearchAnswer) -> Vec<String> {
     let mut reasons = Vec::new();
     if answer.dropped_terms > 0 {
         let dropped = count(answer.dropped_terms, "term", "terms");
@@ -35,7 +36,7 @@ pub(super) fn reasons(request: &Request, answer: &Answer) -> Vec<String> {
 }
 
 /// Says why there is no hit, though words of the query stand somewhere or it has none.
-fn silence(request: &Request, answer: &Answer) -> String {
+fn silence(request: &Request, answer: &SearchAnswer) -> String {
     let reason = match (request.mode, answer.terms) {
         (Mode::Bm25, 0) => "the query has no word to look for; words are letters and digits",
         (Mode::Vector, _) | (_, 0) => {

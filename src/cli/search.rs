@@ -5,8 +5,8 @@
 use super::output::{count, fitted, hint, json_line, line, short, text_line, width};
 use super::reasons::reasons;
 use super::{Global, Outcome, Place};
-use crate::search::{Answer, Filter, Hit, MAX_HITS, Mode, Request, Searcher, Selected};
-use crate::serve::wire::{At, SearchAnswer};
+use crate::api::wire::{SearchAnswer, WireHit, WireRank};
+use crate::search::{Filter, MAX_HITS, Mode, Request};
 use anyhow::Result;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
@@ -74,11 +74,9 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<Outcome> {
         fold: args.fold,
         exact: args.exact,
     };
-    crate::resources::start_pool();
-    let searcher = Searcher::open(&global.layout())?;
-    let answer = searcher.search(&request)?;
+    let answer = global.service()?.search(&request)?;
     if global.json {
-        json_line(&answer_line(&searcher, &request, answer))?;
+        json_line(&answer)?;
     } else {
         show(&answer, args.explain, SHOWN_LINES)?;
         if !global.quiet {
@@ -88,43 +86,27 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Returns the JSON line of an answer.
-pub(super) fn answer_line(searcher: &Searcher, request: &Request, answer: Answer) -> SearchAnswer {
-    let at = answer.at.iter().map(|selected| At::new(selected, lag(searcher, selected))).collect();
-    SearchAnswer::new(&request.query, request.mode.as_str(), answer, at)
-}
-
-/// Returns for how many milliseconds the source has had a commit that the version searched does not have.
-fn lag(searcher: &Searcher, selected: &Selected) -> u64 {
-    if !selected.is_head {
-        return 0;
-    }
-    let behind = || {
-        let (_, record) = searcher.revisions().sources().iter().find(|(id, _)| *id == selected.source)?;
-        let git = searcher.revisions().repository(record)?;
-        let head = git.resolve(selected.view.as_deref()?).ok().filter(|head| *head != selected.commit)?;
-        let first = git.new_commits(selected.commit, head).ok()?.first()?.time;
-        u64::try_from(jiff::Timestamp::now().as_millisecond() - first.saturating_mul(1000)).ok()
-    };
-    behind().unwrap_or(0)
-}
-
 /// Prints an answer for people, with the first `lines` lines of each hit.
-pub(super) fn show(answer: &Answer, explain: bool, lines: usize) -> Result<()> {
+pub(super) fn show(answer: &SearchAnswer, explain: bool, lines: usize) -> Result<()> {
     for at in &answer.at {
-        line(format!("as of {} {} {}", at.source_name, at.view.as_deref().unwrap_or(""), short(&at.commit)))?;
+        line(format!("as of {} {} {}", at.source, at.view.as_deref().unwrap_or(""), short(&at.commit)))?;
     }
     for hit in &answer.hits {
         line("")?;
         line(headline(hit))?;
         if explain {
-            let list = |name: &str, ranked: Option<crate::search::Ranked>| {
+            let list = |name: &str, ranked: Option<WireRank>| {
                 ranked.map_or_else(
                     || format!("{name}: not among its candidates"),
                     |r| format!("{name}: rank {} score {:.4}", r.rank, r.score),
                 )
             };
-            line(format!("     score {:.5}  {}  {}", hit.score, list("bm25", hit.bm25), list("vector", hit.vector)))?;
+            line(format!(
+                "     score {:.5}  {}  {}",
+                hit.score,
+                list("bm25", hit.from.bm25),
+                list("vector", hit.from.vector)
+            ))?;
         }
         for path in hit.paths.iter().skip(1).take(SHOWN_PATHS) {
             line(format!("     also {path}"))?;
@@ -140,17 +122,17 @@ pub(super) fn show(answer: &Answer, explain: bool, lines: usize) -> Result<()> {
     if !answer.exact && answer.lost_vectors == 0 {
         line("far vectors were passed over; --exact looks at them all")?;
     }
-    line(format!("{} in {:.1} ms", count(answer.hits.len(), "hit", "hits"), answer.took.as_secs_f64() * 1000.0))
+    line(format!("{} in {:.1} ms", count(answer.hits.len(), "hit", "hits"), answer.took_ms))
 }
 
 /// Returns where a hit stands, what it is, and since when.
-fn headline(hit: &Hit) -> String {
-    let lines = hit.lines.map_or_else(String::new, |lines| format!(":{}-{}", lines.first, lines.last));
-    let symbol = if hit.card.symbol.is_empty() { &hit.card.name } else { &hit.card.symbol };
+fn headline(hit: &WireHit) -> String {
+    let lines = hit.lines.map_or_else(String::new, |[first, last]| format!(":{first}-{last}"));
+    let symbol = hit.symbol.as_ref().unwrap_or(&hit.name);
     let introduced =
-        hit.introduced_in.map_or_else(String::new, |commit| format!("  since {}", shorten(&commit.to_string())));
+        hit.introduced_in.as_ref().map_or_else(String::new, |commit| format!("  since {}", shorten(commit)));
     let weak = if hit.weak { "  (weak)" } else { "" };
-    let place = format!("{:>3}. {}{lines}", hit.rank, hit.path);
+    let place = format!("{:>3}. {}{lines}", hit.rank, hit.path.path);
     let symbol = match symbol.is_empty() {
         true => String::new(),
         false => fitted(&format!("  {symbol}"), width(&place) + width(&introduced) + width(weak)),

@@ -53,6 +53,12 @@ impl Searcher {
         &self.reader
     }
 
+    /// Returns the model that embeds questions.
+    #[must_use]
+    pub fn model(&self) -> &dyn Embedder {
+        &self.model
+    }
+
     /// Returns what names and times mean.
     #[must_use]
     pub const fn revisions(&self) -> &Revisions {
