@@ -201,7 +201,11 @@ fn marked(searcher: &Searcher, what: &str, questions: &[String]) {
             let name = hit.card.searched_name();
             let held = [hit.text.as_str(), &name].into_iter().flat_map(analyze);
             let is_met = held.into_iter().any(|token| words.contains(&token.text));
-            if is_met { f32::INFINITY } else { hit.ranks.of(&ListName::VECTOR).map_or(f32::INFINITY, |vector| vector.score) }
+            if is_met {
+                f32::INFINITY
+            } else {
+                hit.ranks.of(&ListName::VECTOR).map_or(f32::INFINITY, |vector| vector.score)
+            }
         });
         let nearness: Vec<f32> = nearness.collect();
         firsts.extend(nearness.first().copied());

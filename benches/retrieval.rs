@@ -195,7 +195,8 @@ fn query(store: &Store) {
     let folder = tempfile::tempdir().expect("a folder for temporary files can be made");
     let file = folder.path().join("asked.json");
     let drawn = Drawn::of(store);
-    std::fs::write(&file, serde_json::to_vec(&drawn).expect("strings can be written")).expect("the folder can be written");
+    std::fs::write(&file, serde_json::to_vec(&drawn).expect("strings can be written"))
+        .expect("the folder can be written");
     cold(store, &drawn, folder.path());
     let mut child = Command::new(std::env::current_exe().expect("the program knows itself"));
     let status = child.env(READER, &store.data).env(ASKED, &file).status().expect("the program starts");

@@ -13,7 +13,7 @@
 //!
 //!  trace: recorded or generated histories       replay: a trace through the engine, measured
 //!
-//!  search ──► index (views of any version) + store          serve, cli ──► output for people and scripts
+//!  search ──► index (views of any version) + store          api ──► answers          cli ──► output for people and scripts
 //!
 //!  eval: judged questions ──► search ──► measures
 //! ```
@@ -21,6 +21,8 @@
 //! **Invariant:** the version log is the only commit point. What it names is complete in both indexes; what it does not
 //! name does not exist.
 
+pub mod api;
+pub mod api;
 pub mod cli;
 pub mod config;
 pub mod embedders;
@@ -30,7 +32,6 @@ pub mod index;
 pub mod replay;
 pub mod resources;
 pub mod search;
-pub mod serve;
 pub mod store;
 pub mod telemetry;
 pub mod trace;

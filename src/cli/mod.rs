@@ -25,6 +25,7 @@ mod status;
 mod track;
 mod verify;
 
+use crate::api::{self, Service};
 use crate::config::Config;
 use crate::resources;
 use crate::store::Layout;
@@ -71,6 +72,11 @@ impl Global {
         Layout::new(&self.data)
     }
 
+    /// Opens the store for questions.
+    fn service(&self) -> anyhow::Result<Service> {
+        Ok(Service::open(&self.layout(), &self.config()?)?)
+    }
+
     fn config(&self) -> anyhow::Result<Config> {
         Ok(Config::load(self.config.as_deref())?)
     }
@@ -109,6 +115,12 @@ impl Place {
     fn or(&self, before: &Self) -> Self {
         let either = |behind: &Option<String>, before: &Option<String>| behind.clone().or_else(|| before.clone());
         Self { source: either(&self.source, &before.source), view: either(&self.view, &before.view) }
+    }
+}
+
+impl From<Place> for api::Place {
+    fn from(Place { source, view }: Place) -> Self {
+        Self { source, view }
     }
 }
 

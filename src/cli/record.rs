@@ -5,10 +5,10 @@
 use super::output::{bytes, json_line, line};
 use super::track::{Report, track_with};
 use super::{Global, Outcome, interrupt};
+use crate::api::wire::RecordLine;
 use crate::config::{Config, SourceConfig};
 use crate::embedders;
 use crate::engine::{self, load_rules};
-use crate::serve::wire::RecordLine;
 use crate::store::{Database, SourceKind};
 use crate::trace::live::LiveRecorder;
 use crate::trace::record::{Recording, line as line_of_commits, record};

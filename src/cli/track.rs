@@ -5,10 +5,10 @@
 use super::interrupt::{self, Patience};
 use super::output::{self, count, json_line, line, short};
 use super::{Global, Outcome};
+use crate::api::wire::{EpochLine, Summary, SummaryLine};
 use crate::config::{Backfill, SourceConfig};
 use crate::engine::{EngineError, Extras, OnPublished, Tracker, TrackerOptions};
 use crate::index::apply::Published;
-use crate::serve::wire::{EpochLine, Summary, SummaryLine};
 use crate::store::Layout;
 use crate::telemetry::plain;
 use crate::trace::live::LiveRecorder;

@@ -3,7 +3,7 @@
 //! In: texts. Out: nothing for each. **Invariant:** its fingerprint is that of no model, so a vector search never reads a store
 //! that was filled with it.
 
-use dataflows::data::{ModelId, Hasher};
+use dataflows::data::{Hasher, ModelId};
 use dataflows::embed::{EmbedError, Embedder, Vector};
 
 /// The embedder that gives no vectors.

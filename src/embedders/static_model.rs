@@ -19,7 +19,7 @@
 
 use super::pieces::{Pieces, Vocabulary};
 use super::prepare::for_each_word;
-use dataflows::data::{ModelId, Hasher};
+use dataflows::data::{Hasher, ModelId};
 use dataflows::embed::{EmbedError, Embedder, Vector};
 use rustc_hash::FxHashMap;
 use std::error::Error;

@@ -62,6 +62,12 @@ impl Searcher {
         &self.reader
     }
 
+    /// Returns the model that embeds questions.
+    #[must_use]
+    pub fn model(&self) -> &dyn Embedder {
+        &*self.model
+    }
+
     /// Returns the resolver of names and times.
     #[must_use]
     pub const fn revisions(&self) -> &Revisions {

@@ -25,9 +25,7 @@ use super::tables::{Opened, Tables};
 use super::texts::TextHashes;
 use super::vectors::vector_key;
 use super::{CodecError, StoreError, WriteTransaction, codec};
-use dataflows::data::{
-    Card, CardHash, Chunk, ChunkingId, Cleaned, DocumentId, EmbedId, ModelId, NoSyntax, TextHash,
-};
+use dataflows::data::{Card, CardHash, Chunk, ChunkingId, Cleaned, DocumentId, EmbedId, ModelId, NoSyntax, TextHash};
 use dataflows::embed::Vector;
 use dataflows::memo::{Chunked, Embedded, Keep, Memo};
 use half::f16;

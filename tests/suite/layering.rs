@@ -22,7 +22,7 @@ const PRODUCT: [&str; 16] = [
     "replay",
     "search",
     "eval",
-    "serve",
+    "api",
     "cli",
     "main",
 ];
@@ -168,6 +168,26 @@ fn imports_follow_the_flow_of_data() {
     check("src", "tidemill", &PRODUCT);
     check("dataflows/src", "dataflows", &DATAFLOWS);
     check("snapshots/src", "snapshots", &SNAPSHOTS);
+}
+
+#[test]
+fn the_command_line_reads_the_store_through_the_service() {
+    for file in product_files("src/cli") {
+        let code = code(&file);
+        for room in ["Searcher", "IndexReader", "Catalogue", "Archive::", "Memo"] {
+            assert!(!code.contains(room), "{} names {room}", file.display());
+        }
+    }
+}
+
+#[test]
+fn the_command_line_reads_the_store_through_the_service() {
+    for file in product_files("src/cli") {
+        let code = code(&file);
+        for room in ["Searcher", "IndexReader", "Catalogue", "Archive::", "Memo"] {
+            assert!(!code.contains(room), "{} names {room}", file.display());
+        }
+    }
 }
 
 #[test]

@@ -34,11 +34,7 @@ pub struct VectorCheck {
 ///
 /// # Errors
 /// When the folder of all vectors, or that of the set, cannot be listed.
-pub fn check(
-    vectors: &Path,
-    shape: Shape,
-    look: &mut dyn FnMut(Ordinal, &[f16]),
-) -> Result<VectorCheck, VectorError> {
+pub fn check(vectors: &Path, shape: Shape, look: &mut dyn FnMut(Ordinal, &[f16])) -> Result<VectorCheck, VectorError> {
     check_folder(&folder::find(vectors, shape)?, shape, look)
 }
 

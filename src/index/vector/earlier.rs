@@ -13,7 +13,9 @@
 
 use super::VectorError;
 use super::clustered::ClusterRows;
-use super::format::{CLUSTERED, HEAD, OTHER_LENGTH, SEALED_HEAD, SEALED_MAGIC, SealedRows, Shape, check_head, number, pull_components};
+use super::format::{
+    CLUSTERED, HEAD, OTHER_LENGTH, SEALED_HEAD, SEALED_MAGIC, SealedRows, Shape, check_head, number, pull_components,
+};
 use super::rows::Rows;
 use half::f16;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -6,10 +6,10 @@
 //! segment, which holds it open, under its own name: for a reader it is a file that came. A tail that is not the file that was opened any more,
 //! or not as long as it was left, is sealed: nothing is appended to a file that no reader finds.
 
-use super::{VectorError, folder};
 use super::files::{self, Listing};
 use super::sealed::Sealed;
 use super::writer::VectorWriter;
+use super::{VectorError, folder};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 

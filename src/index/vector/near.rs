@@ -182,11 +182,7 @@ impl Shortlist {
 }
 
 /// Returns the live rows of the visited lists with the best estimates, at most `limit` of them.
-fn candidates(
-    visits: &[Visit<'_, '_>],
-    question: &Question,
-    limit: usize,
-) -> Result<Vec<Candidate>, VectorError> {
+fn candidates(visits: &[Visit<'_, '_>], question: &Question, limit: usize) -> Result<Vec<Candidate>, VectorError> {
     let coded = CodedQuestion::new(question);
     let threads = rayon::current_num_threads();
     // Dealt in turn, so that each thread gets near lists first.

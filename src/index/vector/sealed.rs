@@ -35,7 +35,12 @@ impl Sealed {
     }
 
     /// Returns the segment of a file, whose rows have these ordinals.
-    pub(super) fn stored(number: u32, backend: Backend, shape: Shape, (file, ordinals): (StoredFile, Vec<u32>)) -> Self {
+    pub(super) fn stored(
+        number: u32,
+        backend: Backend,
+        shape: Shape,
+        (file, ordinals): (StoredFile, Vec<u32>),
+    ) -> Self {
         let held = Arc::new(file.bitmap().clone());
         Self { number, block: Block::stored(backend, shape, Arc::new(file), &ordinals), ordinals: held }
     }

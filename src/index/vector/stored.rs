@@ -20,8 +20,8 @@
 use super::clustered::ClusterRows;
 use super::codes::Codes;
 use super::format::{
-    HEAD, OTHER_LENGTH, SEALED_HEAD, SEALED_MAGIC, STORED, SealedRows, Shape, check_head, head, number, pull_components,
-    pull_numbers, push_components, push_numbers,
+    HEAD, OTHER_LENGTH, SEALED_HEAD, SEALED_MAGIC, STORED, SealedRows, Shape, check_head, head, number,
+    pull_components, pull_numbers, push_components, push_numbers,
 };
 use super::{VectorError, files};
 use half::f16;
@@ -164,8 +164,7 @@ impl StoredFile {
     /// Returns the components of some blocks.
     pub(super) fn components(&self, blocks: Range<usize>) -> Result<Vec<f16>, VectorError> {
         let rows = self.starts[blocks.end] - self.starts[blocks.start];
-        let (mut bytes, mut components) =
-            (Vec::new(), Vec::with_capacity(rows as usize * self.shape.components()));
+        let (mut bytes, mut components) = (Vec::new(), Vec::with_capacity(rows as usize * self.shape.components()));
         for block in blocks {
             self.read_block(block, &mut bytes)?;
             pull_components(&bytes, &mut components);
@@ -280,7 +279,11 @@ pub(super) fn encode(shape: Shape, rows: &SealedRows) -> Vec<u8> {
 }
 
 /// Writes rows as a sealed file, durably, under its temporary name, and opens it.
-pub(super) fn write_beside(path: &Path, shape: Shape, rows: &SealedRows) -> Result<(StoredFile, Vec<u32>), VectorError> {
+pub(super) fn write_beside(
+    path: &Path,
+    shape: Shape,
+    rows: &SealedRows,
+) -> Result<(StoredFile, Vec<u32>), VectorError> {
     files::write_beside(path, &encode(shape, rows))?;
     let (file, length) = files::open(&files::temporary_path(path))?;
     StoredFile::open(file, length, shape, path)

@@ -140,7 +140,10 @@ fn another_model_another_format_and_another_vector_are_refused_by_name() {
     let model = Shape { model: ModelId::from_words([1, 1]), ..SHAPE };
     for shape in [model, Shape { dimensions: 5, ..SHAPE }] {
         let backend = Backend::Flat;
-        assert!(matches!(VectorReader::open_with(directory.path(), shape, backend), Err(VectorError::OtherModel { .. })));
+        assert!(matches!(
+            VectorReader::open_with(directory.path(), shape, backend),
+            Err(VectorError::OtherModel { .. })
+        ));
         let writer = VectorWriter::open_with(directory.path(), shape, backend, SEAL);
         assert!(matches!(writer, Err(VectorError::OtherModel { .. })));
     }

@@ -9,7 +9,8 @@ use half::f16;
 fn sealed_rows(model: &Model, dimensions: usize, lists: Option<u32>) -> SealedRows {
     let rows = rows(dimensions, model);
     let Some(lists) = lists else { return SealedRows::Flat(rows) };
-    let nearest: Vec<u32> = rows.ordinals().iter().map(|ordinal| (ordinal.wrapping_mul(0x9e37_79b1) >> 8) % lists).collect();
+    let nearest: Vec<u32> =
+        rows.ordinals().iter().map(|ordinal| (ordinal.wrapping_mul(0x9e37_79b1) >> 8) % lists).collect();
     let centres = (0..lists as usize * dimensions).map(|at| f16::from_f32((at % 7) as f32 - 3.0)).collect::<Vec<_>>();
     SealedRows::Clustered(ClusterRows::deal_out(&rows, &centres, &nearest).unwrap())
 }
@@ -141,7 +142,9 @@ fn no_number_in_front_of_the_directory_is_believed() {
 #[test]
 fn files_of_earlier_builds_are_read_and_written_anew_by_the_next_writer() {
     let model = corpus(40, 4);
-    let parts: Vec<Model> = (0..2).map(|part| model.iter().filter(|(o, _)| *o / 20 == part).map(|(o, v)| (*o, v.clone())).collect()).collect();
+    let parts: Vec<Model> = (0..2)
+        .map(|part| model.iter().filter(|(o, _)| *o / 20 == part).map(|(o, v)| (*o, v.clone())).collect())
+        .collect();
     for backend in backends() {
         let directory = TempDir::new().unwrap();
         let directory = directory.path();
