@@ -22,7 +22,6 @@
 //! name does not exist.
 
 pub mod api;
-pub mod api;
 pub mod cli;
 pub mod config;
 pub mod embedders;
