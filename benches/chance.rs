@@ -11,6 +11,7 @@
 
 mod support;
 
+use dataflows::data::SplitMix;
 use dataflows::embed::Embedder;
 use dataflows::memo::Memo;
 use rustc_hash::FxHashSet;
@@ -20,7 +21,7 @@ use support::questions::questions;
 use support::{Machine, Repository, row};
 use tidemill::embedders::StaticModel;
 use tidemill::index::lexical::{analyze, searched_name};
-use tidemill::search::{Mode, Request, Searcher};
+use tidemill::search::{ListName, Mode, Request, Searcher};
 use tidemill::store::Layout;
 
 /// Questions of random words, and random entries for each.
@@ -78,16 +79,12 @@ const OFF_TOPIC: [&str; 20] = [
     "volcano eruption evacuation",
 ];
 
-/// Numbers that look random and are the same in every run (Steele, Lea, Flood: SplitMix).
-struct Numbers(u64);
+/// Words of numbers that are the same in every run.
+struct Numbers(SplitMix);
 
 impl Numbers {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+        self.0.below(bound)
     }
 
     /// Returns a nonsense word: random letters, or syllables.
@@ -120,7 +117,7 @@ fn main() {
     println!("{}", Machine::describe(&repository));
     let searcher = Searcher::open(&Layout::new(&store)).expect("the store can be read");
     let model = StaticModel::new();
-    let mut numbers = Numbers(7);
+    let mut numbers = Numbers(SplitMix::new(7));
     random_pairs(&searcher, &model, &mut numbers);
     let made_up: Vec<String> =
         (0..MADE_UP).map(|_| (0..2 + numbers.below(2)).map(|_| numbers.word()).collect::<Vec<_>>().join(" ")).collect();
@@ -156,11 +153,12 @@ fn random_pairs(searcher: &Searcher, model: &StaticModel, numbers: &mut Numbers)
     let versions: Vec<_> = at.iter().map(|at| at.version).collect();
     let view = reader.view(&versions).expect("the store can be read");
     let entries: Vec<Ordinal> = view.entries.iter().map(Ordinal::new).collect();
+    let vectors = reader.vectors(&view).expect("the vectors can be read");
     let drawn: Vec<Ordinal> = (0..RANDOM.1).map(|_| entries[numbers.below(entries.len())]).collect();
     let texts: Vec<(Vec<f32>, Vec<String>)> = drawn
         .iter()
         .filter_map(|&ordinal| {
-            let vector = view.vectors.vector_of(ordinal).ok()??;
+            let vector = vectors.vector_of(ordinal).ok()??;
             let record = reader.catalogue().entry(ordinal).ok()?;
             let text = reader.memo().text(record.entry.text)?;
             let words = analyze(&text).into_iter().map(|token| token.text).collect();
@@ -203,7 +201,11 @@ fn marked(searcher: &Searcher, what: &str, questions: &[String]) {
             let name = searched_name(&hit.card);
             let held = [hit.text.as_str(), &name].into_iter().flat_map(analyze);
             let is_met = held.into_iter().any(|token| words.contains(&token.text));
-            if is_met { f32::INFINITY } else { hit.vector.map_or(f32::INFINITY, |vector| vector.score) }
+            if is_met {
+                f32::INFINITY
+            } else {
+                hit.ranks.of(&ListName::VECTOR).map_or(f32::INFINITY, |vector| vector.score)
+            }
         });
         let nearness: Vec<f32> = nearness.collect();
         firsts.extend(nearness.first().copied());

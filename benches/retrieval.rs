@@ -8,8 +8,9 @@
 //! and `dead`; `TIDEMILL_BENCH_DEAD` sets the number of live entries of the last (5,000). Without a repository a small generated
 //! one is used: a smoke test whose figures mean nothing.
 //!
-//! Questions are asked in a separate process, with the program's allocator, and drawn in another, so its memory is that of a
-//! reader. Each is asked once before it is measured. `TIDEMILL_BENCH_READER=STORE` only searches an existing store.
+//! Questions are asked in a process of its own, with the program's allocator, and drawn in another, so its memory is that of a reader.
+//! Each is asked once before it is measured. Cold questions are asked each in a process of its own. `TIDEMILL_BENCH_READER=STORE` asks a
+//! store that is there, and nothing else.
 
 mod support;
 
@@ -43,15 +44,20 @@ const K: usize = 10;
 const READER: &str = "TIDEMILL_BENCH_READER";
 /// The questions for a child process: a file.
 const ASKED: &str = "TIDEMILL_BENCH_ASKED";
+/// The one question that a child of this process asks it: a file as well.
+const COLD: &str = "TIDEMILL_BENCH_COLD";
+/// So many processes ask one question each, for each mode and age.
+const COLD_PROCESSES: usize = 7;
 
 fn main() {
     // As the program does.
     let _ = tikv_jemalloc_ctl::background_thread::write(true);
     if let Some(store) = std::env::var_os(READER) {
         let store = Store::at(Path::new(&store));
-        match std::env::var_os(ASKED) {
-            Some(file) => ask(&store, &Drawn::read(Path::new(&file))),
-            None => query(&store),
+        match (std::env::var_os(ASKED), std::env::var_os(COLD)) {
+            (Some(file), _) => ask(&store, &Drawn::read(Path::new(&file))),
+            (None, Some(file)) => ask_once(&store, Path::new(&file)),
+            (None, None) => query(&store),
         }
         return;
     }
@@ -188,11 +194,71 @@ impl Drawn {
 fn query(store: &Store) {
     let folder = tempfile::tempdir().expect("a folder for temporary files can be made");
     let file = folder.path().join("asked.json");
-    let drawn = serde_json::to_vec(&Drawn::of(store)).expect("strings can be written");
-    std::fs::write(&file, drawn).expect("the folder can be written");
+    let drawn = Drawn::of(store);
+    std::fs::write(&file, serde_json::to_vec(&drawn).expect("strings can be written"))
+        .expect("the folder can be written");
+    cold(store, &drawn, folder.path());
     let mut child = Command::new(std::env::current_exe().expect("the program knows itself"));
     let status = child.env(READER, &store.data).env(ASKED, &file).status().expect("the program starts");
     assert!(status.success(), "questions cannot be asked: {status}");
+}
+
+/// A question that a process of its own asks.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct ColdQuestion {
+    question: String,
+    mode: String,
+    at: Option<String>,
+}
+
+/// What it took: milliseconds from the start to the hits, those of them within the search, and the most megabytes that were resident.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct ColdAnswer {
+    milliseconds: f64,
+    took: f64,
+    peak: f64,
+}
+
+const MODES: [Mode; 3] = [Mode::Bm25, Mode::Vector, Mode::Hybrid];
+
+/// Measures questions that are the first and only one of their process, at the head and as of the oldest commit.
+fn cold(store: &Store, drawn: &Drawn, folder: &Path) {
+    let (file, program) = (folder.join("cold.json"), std::env::current_exe().expect("the program knows itself"));
+    for (mode, at) in MODES.into_iter().flat_map(|mode| [(mode, None), (mode, Some(drawn.oldest.clone()))]) {
+        let answers = drawn.questions.iter().cycle().take(COLD_PROCESSES).map(|question| {
+            let asked = ColdQuestion { question: question.clone(), mode: mode.as_str().to_owned(), at: at.clone() };
+            let asked = serde_json::to_vec(&asked).expect("strings can be written");
+            std::fs::write(&file, asked).expect("the folder can be written");
+            let output = Command::new(&program).env(READER, &store.data).env(COLD, &file).output();
+            let output = output.expect("the program starts");
+            serde_json::from_slice::<ColdAnswer>(&output.stdout).expect("it prints what it took")
+        });
+        let answers: Vec<ColdAnswer> = answers.collect();
+        let of = |figure: fn(&ColdAnswer) -> f64| median(&mut answers.iter().map(figure).collect::<Vec<_>>());
+        let age = if at.is_some() { "as of the oldest commit" } else { "head" };
+        row(
+            &format!("cold question, {}, {age} (reach ≤ 300 ms)", mode.as_str()),
+            format!(
+                "{:.0} ms, {:.1} of them searching; peak {:.0} MB",
+                of(|answer| answer.milliseconds),
+                of(|answer| answer.took),
+                of(|answer| answer.peak)
+            ),
+        );
+    }
+}
+
+/// Asks one question and prints what that took.
+fn ask_once(store: &Store, file: &Path) {
+    let started = Instant::now();
+    let text = std::fs::read(file).expect("what is asked can be read");
+    let ColdQuestion { question, mode, at } = serde_json::from_slice(&text).expect("this program wrote it");
+    let mode = MODES.into_iter().find(|known| known.as_str() == mode).expect("this program wrote it");
+    let answer = store.searcher().search(&Request { mode, at, ..Request::new(&question) });
+    let took = answer.expect("the question can be answered").took.as_secs_f64() * 1000.0;
+    let (milliseconds, peak) = (milliseconds(started), support::memory_megabytes(std::process::id(), "VmHWM"));
+    let answer = ColdAnswer { milliseconds, took, peak };
+    println!("{}", serde_json::to_string(&answer).expect("numbers can be written"));
 }
 
 /// Searches a store, in a process that does nothing else.
@@ -204,7 +270,7 @@ fn ask(store: &Store, drawn: &Drawn) {
     let entries = searcher.revisions().select(searcher.reader(), None, None, None).expect("the store has a head");
     let versions: Vec<VersionId> = entries.iter().map(|selected| selected.version).collect();
     let view = searcher.reader().view(&versions).expect("the head can be read");
-    let modes = [Mode::Bm25, Mode::Vector, Mode::Hybrid];
+    let modes = MODES;
 
     for mode in modes {
         let request = |question: &String| Request { mode, ..Request::new(question) };
@@ -245,8 +311,9 @@ fn ask(store: &Store, drawn: &Drawn) {
         );
         row(&format!("recall@10, {:.2} % pass", 100.0 * share), recall(&searcher, &view, asked, &passing));
     }
-    let vectors = view.vectors.len();
-    let allowed = (1.5 * (2 * vectors * view.vectors.dimensions()) as f64 + 40.0 * vectors as f64) / 1e6;
+    let set = searcher.reader().vectors(&view).expect("the vectors can be read");
+    let vectors = set.len();
+    let allowed = (1.5 * (2 * vectors * set.dimensions()) as f64 + 40.0 * vectors as f64) / 1e6;
     let reach = format!(" (reach ≤ 1.5 × vectors + 40 B an entry: {allowed:.0} MB)");
     resident("resident memory of the reader after all that", &reach);
 }
@@ -297,7 +364,8 @@ fn times(searcher: &Searcher, asked: &[String], request: impl Fn(&String) -> Req
 
 /// Returns the exact best of some entries: the scan that is the reference for every other answer.
 fn exactly(view: &IndexView, alive: &RoaringBitmap, question: &[f32], reader: &IndexReader) -> Vec<(Ordinal, f32)> {
-    view.vectors.search(alive, question, K, Reach::All, reader).expect("the vectors can be searched").ranked
+    let vectors = reader.vectors(view).expect("the vectors can be read");
+    vectors.search(alive, question, K, Reach::All, reader).expect("the vectors can be searched").ranked
 }
 
 /// Returns the share of the exact hits that the vector index finds, on average and at worst, and the time of a scan.
@@ -311,7 +379,8 @@ fn recall(searcher: &Searcher, view: &IndexView, asked: &[String], alive: &Roari
         let exact = exactly(view, alive, &question, reader);
         scans.push(milliseconds(started));
         let started = Instant::now();
-        let found = view.vectors.search(alive, &question, K, Reach::Near, reader).expect("the vectors can be searched");
+        let vectors = reader.vectors(view).expect("the vectors can be read");
+        let found = vectors.search(alive, &question, K, Reach::Near, reader).expect("the vectors can be searched");
         quick.push(milliseconds(started));
         // By score: any of several entries with one vector counts.
         let border = exact.last().map_or(f32::NEG_INFINITY, |(_, score)| *score);

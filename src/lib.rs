@@ -13,21 +13,24 @@
 //!
 //!  trace: recorded or generated histories       replay: a trace through the engine, measured
 //!
-//!  search ──► index (views of any version) + store          serve, cli ──► output for people and scripts
+//!  search ──► index (views of any version) + store          api ──► answers          cli ──► output for people and scripts
+//!
+//!  eval: judged questions ──► search ──► measures
 //! ```
 //!
 //! **Invariant:** the version log is the only commit point. What it names is complete in both indexes; what it does not
 //! name does not exist.
 
+pub mod api;
 pub mod cli;
 pub mod config;
 pub mod embedders;
 pub mod engine;
+pub mod eval;
 pub mod index;
 pub mod replay;
 pub mod resources;
 pub mod search;
-pub mod serve;
 pub mod store;
 pub mod telemetry;
 pub mod trace;

@@ -13,6 +13,12 @@ use std::sync::mpsc;
 
 /// A disk with less free space counts as full: the database writes so many pages at once.
 const FULL_BELOW: u64 = 1 << 20;
+/// What the program takes of addresses beside the map of its database: code, model, threads and their heaps.
+pub const OWN_ADDRESSES: u64 = 3 << 29;
+/// With less it does not start: its smallest map, and its own.
+const LEAST_ADDRESSES: u64 = OWN_ADDRESSES + (1 << 30);
+/// Where so few are allowed, a thread is refused for want of addresses.
+const FEW_ADDRESSES: u64 = 4 << 30;
 /// So many files are opened as a probe: as many as one step of any library opens.
 const PROBED_FILES: usize = 8;
 
@@ -145,10 +151,7 @@ pub fn next_step(text: &str) -> Option<String> {
         return Some(threads());
     }
     if text.contains(&format!("(os error {})", libc::ENOMEM)) {
-        return Some(match getrlimit(Resource::As).current {
-            Some(bytes) => format!("this process may use {} MiB of addresses: raise `ulimit -v`", bytes >> 20),
-            None => "the system has no memory left".to_owned(),
-        });
+        return Some(addresses().map_or_else(|| "the system has no memory left".to_owned(), of_addresses));
     }
     if text.contains(&format!("(os error {})", libc::EROFS)) {
         return Some("mount it for writing, or give another folder as --data".to_owned());
@@ -163,21 +166,42 @@ pub fn next_step(text: &str) -> Option<String> {
     None
 }
 
-/// Returns the lowest thread limit, if it is known.
+/// Says which limit of threads is the lowest, as far as that is known: those that ran when one was refused may have ended since.
 fn threads() -> String {
-    if let Some((file, most)) = group_limit() {
-        return format!("{} allows {most} threads, which all run: raise it", file.display());
+    let addresses = addresses().filter(|bytes| *bytes < FEW_ADDRESSES);
+    if let Some(bytes) = addresses {
+        return of_addresses(bytes);
     }
-    if let Some(most) = getrlimit(Resource::Nproc).current {
-        return format!("this user may have {most} processes and threads: raise the limit, as with `ulimit -u 4096`");
+    let of_user = getrlimit(Resource::Nproc).current;
+    if let Some((file, most)) = group_limit().filter(|(_, most)| of_user.is_none_or(|of_user| *most < of_user)) {
+        return format!("{} allows {most} processes and threads: raise it", file.display());
     }
-    match getrlimit(Resource::As).current {
-        Some(bytes) => format!("this process may use {} MiB of addresses: raise `ulimit -v`", bytes >> 20),
+    match of_user {
+        Some(most) => {
+            format!("this user may have {most} processes and threads: raise the limit, as with `ulimit -u 4096`")
+        }
         None => "the system has no thread left: see kernel.threads-max and pid_max".to_owned(),
     }
 }
 
-/// Returns the control group of this process whose thread limit is reached, if any.
+fn of_addresses(bytes: u64) -> String {
+    format!("this process may use {} MiB of addresses: raise `ulimit -v`", bytes >> 20)
+}
+
+/// Returns how many bytes of addresses this process may use, if that is limited.
+#[must_use]
+pub fn addresses() -> Option<u64> {
+    getrlimit(Resource::As).current
+}
+
+/// Says why the program cannot run where so few addresses are allowed that it would be ended in the midst of its work.
+#[must_use]
+pub fn too_few_addresses() -> Option<String> {
+    let bytes = addresses().filter(|bytes| *bytes < LEAST_ADDRESSES)?;
+    Some(format!("cannot run in so few addresses, {} MiB are needed; {}", LEAST_ADDRESSES >> 20, of_addresses(bytes)))
+}
+
+/// Returns the control group at or above that of this process that allows the fewest threads, if one limits them.
 fn group_limit() -> Option<(PathBuf, u64)> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let group = groups.lines().find_map(|line| {
@@ -192,12 +216,12 @@ fn group_limit() -> Option<(PathBuf, u64)> {
     let (root, path) = group?;
     let folder = root.join(path.trim_start_matches('/'));
     let number = |file: &Path| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
-    folder.ancestors().take_while(|folder| folder.starts_with(root)).find_map(|folder| {
+    let limits = folder.ancestors().take_while(|folder| folder.starts_with(root)).filter_map(|folder| {
         let file = folder.join("pids.max");
         let most = number(&file)?;
-        // A thread may have ended since.
-        (number(&folder.join("pids.current"))? + 1 >= most).then_some((file, most))
-    })
+        Some((file, most))
+    });
+    limits.min_by_key(|(_, most)| *most)
 }
 
 #[cfg(test)]

@@ -29,8 +29,9 @@ pub enum Verbosity {
 pub fn start(verbosity: Verbosity) {
     let default = match verbosity {
         Verbosity::Quiet => "error",
-        Verbosity::Normal => "warn",
-        Verbosity::Verbose => "info",
+        // A merge that a writer's end cuts short is begun again by the next one; tantivy warns of it.
+        Verbosity::Normal => "warn,tantivy::indexer=error",
+        Verbosity::Verbose => "info,tantivy::indexer=error",
         Verbosity::Debug => "debug",
     };
     let filter = EnvFilter::try_from_env("TIDEMILL_LOG").unwrap_or_else(|_| EnvFilter::new(default));

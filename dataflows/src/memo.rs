@@ -97,7 +97,7 @@ pub trait Memo: Send + Sync + 'static {
     );
     /// Returns whether the model has answered for this input, or failed to while this process runs.
     fn has_embedded(&self, input: EmbedInput) -> bool;
-    /// Remembers what the model made of these inputs.
+    /// Stores the model's results for these inputs.
     fn put_embedded(&self, rows: Vec<(EmbedInput, Embedded)>, keep: Keep);
 }
 

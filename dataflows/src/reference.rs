@@ -2,19 +2,20 @@
 //!
 //! In: the files of one tree. Out: every document's row and every entry, with its text.
 //!
-//! **Invariant:** this is the reference. After any history, the graph's state of a view equals this module's result for the
-//! view's files. It shares the pure functions with the graph ([`clean`], [`chunk`], [`place`]) and nothing else: no epochs, no
-//! consolidation, no cached results.
+//! **Invariant:** this is the yardstick. After any history, what the graph holds for a view equals what this module says
+//! of the view's files. It shares the pure functions with the graph ([`convert`], [`chunk`],
+//! [`place`]) and nothing else: no epochs, no consolidation, no results kept.
 
 use crate::chunk::{TextChunk, chunk};
-use crate::clean::clean;
+use crate::clean::convert;
 use crate::code::{is_manifest, module_name};
 use crate::data::{
-    Chunk, ContentId, Document, DocumentId, DocumentPath, EmbedInput, FileMode, FileState, Outcome, PlacedEntry,
+    Charset, Chunk, ContentId, Document, DocumentId, DocumentPath, EmbedInput, FileMode, FileState, Outcome,
+    PlacedEntry,
     SkipReason, StageName, TextHash, place,
 };
 use crate::memo::{Content, Contents};
-use crate::rules::Rules;
+use crate::rules::{EditorConfigs, Rules, is_editorconfig};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An entry of the tree, with its text.
@@ -53,13 +54,20 @@ pub struct Inputs {
 pub fn build(files: &BTreeMap<DocumentPath, FileState>, rules: &Rules, contents: &dyn Contents) -> Reference {
     let mut reference = Reference::default();
     let mut texts = BTreeMap::new();
-    for (path, state) in files {
-        match text_of(path, *state, rules, contents, &mut reference.inputs) {
+    let mut settings = EditorConfigs::default();
+    let (settings_first, others): (Vec<_>, Vec<_>) = files.iter().partition(|(path, _)| is_editorconfig(path));
+    for (path, state) in settings_first.into_iter().chain(others) {
+        let charset = charset_of(path, *state, rules, &settings);
+        match text_of(path, *state, rules, charset, contents, &mut reference.inputs) {
             Ok(text) => {
+                if is_editorconfig(path) {
+                    settings.set(path, Some(&text));
+                }
                 texts.insert(path, text);
             }
             Err(outcome) => {
-                reference.documents.push(Document { path: path.clone(), content: state.content, outcome });
+                let (path, content) = (path.clone(), state.content);
+                reference.documents.push(Document { path, content, outcome, charset });
             }
         }
     }
@@ -76,17 +84,26 @@ pub fn build(files: &BTreeMap<DocumentPath, FileState>, rules: &Rules, contents:
         reference.entries.extend(placed.map(|(placed, text)| ReferenceEntry { placed, text }));
         let outcome = Outcome::Indexed { chunking, module: module.to_owned(), labels };
         let content = files.get(path).map_or_else(ContentId::default, |state| state.content);
-        reference.documents.push(Document { path: (*path).clone(), content, outcome });
+        let charset = settings.charset(rule, path);
+        reference.documents.push(Document { path: (*path).clone(), content, outcome, charset });
     }
     reference.inputs.embed = reference.entries.iter().map(|entry| entry.placed.embed_input()).collect();
     reference.documents.sort();
     reference
 }
 
+/// Returns the encoding that the tree gives a file, if its content is looked at.
+fn charset_of(path: &DocumentPath, state: FileState, rules: &Rules, settings: &EditorConfigs) -> Option<Charset> {
+    let rule = rules.rule(rules.for_path(path));
+    let is_read = state.mode == FileMode::Regular && !rule.excluded();
+    is_read.then(|| settings.charset(rule, path)).flatten()
+}
+
 fn text_of(
     path: &DocumentPath,
     state: FileState,
     rules: &Rules,
+    charset: Option<Charset>,
     contents: &dyn Contents,
     inputs: &mut Inputs,
 ) -> Result<String, Outcome> {
@@ -97,9 +114,9 @@ fn text_of(
         FileMode::Regular if rule.excluded() => return Err(Outcome::Skipped(SkipReason::Excluded)),
         FileMode::Regular => {}
     }
-    inputs.clean.insert(rule.document_id(state.content));
+    inputs.clean.insert(rule.document_id(state.content, charset));
     match contents.read(state.content, rule.max_bytes()) {
-        Ok(Content::Bytes(bytes)) => clean(rule, &bytes).map_err(Outcome::Skipped),
+        Ok(Content::Bytes(bytes)) => convert(rule, charset, &bytes).map(|(text, _)| text).map_err(Outcome::Skipped),
         Ok(Content::TooLarge(_)) => Err(Outcome::Skipped(SkipReason::TooLarge)),
         Ok(Content::Absent(reason)) => Err(Outcome::Skipped(reason)),
         Err(error) => Err(Outcome::Fault { stage: StageName::Clean, error: error.to_string() }),

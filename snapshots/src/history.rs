@@ -19,7 +19,7 @@ pub(crate) const FIRST_FORMAT: u32 = 1;
 const DROPPING_FORMAT: u32 = 2;
 /// The format since the first move with a time.
 const TIMED_FORMAT: u32 = 3;
-/// The format from the first recount on.
+/// The format since the first recount.
 const RECOUNT_FORMAT: u32 = 4;
 /// The format from the first version on that has tokens in more fields than two.
 pub(crate) const LISTED_FORMAT: u32 = 5;
@@ -63,7 +63,7 @@ pub(crate) struct Group {
     spans: Vec<Range<usize>>,
     moves: Vec<(ViewId, Move)>,
     dropped: BTreeSet<VersionId>,
-    /// The tokens of every settled version, where they were counted again.
+    /// The recounted tokens of every settled version.
     recounted: Option<Vec<Tokens>>,
     epoch: Option<Epoch>,
     used_ordinals: [u64; 2],
@@ -255,7 +255,7 @@ impl<'a> Staging<'a> {
         self.group.recounted.is_some()
     }
 
-    /// Gives every settled version the tokens that were counted again.
+    /// Sets the recounted tokens of every settled version.
     pub(crate) fn push_recount(&mut self, epoch: Epoch, live_tokens: Vec<Tokens>) {
         self.group.epoch = Some(epoch);
         self.group.recounted = Some(live_tokens);

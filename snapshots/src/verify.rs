@@ -57,9 +57,9 @@ pub enum Damage {
     Tokens {
         /// The first affected version.
         version: VersionId,
-        /// What the record says.
+        /// The recorded value.
         recorded: Tokens,
-        /// What the entries give.
+        /// The value computed from the entries.
         computed: Tokens,
     },
     /// A checkpoint contradicts the log; readers skip it, and it may be deleted.

@@ -11,7 +11,7 @@ use crate::identity::{CommitId, Epoch, SourceId, VersionId, ViewId};
 use crate::tokens::Tokens;
 use roaring::RoaringBitmap;
 
-/// What the writer states of a new version.
+/// The writer's data of a new version.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewVersion {
     /// The epoch that made it.
@@ -90,7 +90,7 @@ pub struct Statistics {
     pub live_entries: u64,
     /// Tokens of the live entries by field.
     pub live_tokens: Tokens,
-    /// Document rows alive, whatever became of the document.
+    /// Document rows alive, whatever their outcome.
     pub live_documents: u64,
 }
 

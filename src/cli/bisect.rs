@@ -5,10 +5,9 @@
 
 use super::output::{count, json_line, line, short, text_line};
 use super::search::{hits_from_one, number_from_one};
-use super::snapshots::changes;
 use super::{Global, Outcome, Place};
-use crate::search::{Bisection, Mode, Request, Searcher, bisect, show_time};
-use crate::serve::wire::{BisectAnswer, BisectChange, BisectStepLine, DiffLine, non_empty};
+use crate::api::wire::{BisectAnswer, BisectChange, BisectStepLine};
+use crate::search::{Mode, Request};
 use anyhow::Result;
 use clap::Args;
 use dataflows::data::DocumentPath;
@@ -43,8 +42,6 @@ pub(super) struct BisectArgs {
 
 /// Runs `bisect`.
 pub(super) fn run(global: &Global, args: &BisectArgs) -> Result<Outcome> {
-    crate::resources::start_pool();
-    let searcher = Searcher::open(&global.layout())?;
     let request = Request {
         mode: args.mode,
         k: args.k,
@@ -56,86 +53,36 @@ pub(super) fn run(global: &Global, args: &BisectArgs) -> Result<Outcome> {
         ..Request::new(&args.query)
     };
     let path = DocumentPath::new(args.expect.clone().into_vec());
-    let mut failure = None;
-    let mut number = 0;
-    let found = bisect(&searcher, &request, &path, &args.good, &args.bad, &mut |step| {
-        number += 1;
-        let told = if global.json {
-            let (source, view) = (step.at.source_name.clone(), step.at.view.clone());
-            json_line(&BisectStepLine {
-                step: number,
-                source,
-                view,
-                commit: step.at.commit.to_string(),
-                rank: step.rank,
-            })
-        } else {
-            let rank = step.rank.map_or_else(|| "not among them".to_owned(), |rank| format!("rank {rank}"));
-            line(format!("{number:>3}. {}  {rank}", short(&step.at.commit)))
-        };
-        if let Err(error) = told {
-            failure.get_or_insert(error);
-        }
+    let mut told = Ok(());
+    let (found, changes) = global.service()?.bisect(&request, &path, [&args.good, &args.bad], |step| {
+        let printed = if global.json { json_line(&step) } else { show_step(&step) };
+        told = std::mem::replace(&mut told, Ok(())).and(printed);
     })?;
-    failure.map_or(Ok(()), Err)?;
-    show(global, &searcher, &path, &found)?;
+    told?;
+    if global.json {
+        json_line(&found)?;
+        changes.iter().try_for_each(json_line)?;
+    } else {
+        show(&path, &found, &changes)?;
+    }
     Ok(Outcome::Done)
 }
 
-fn show(global: &Global, searcher: &Searcher, path: &DocumentPath, found: &Bisection) -> Result<()> {
-    let (from, to) = (&found.last_good.0, &found.first_bad.0);
-    let (delta, time) = searcher.reader().with_archive(|archive| {
-        let time = archive.version(to.version).map_or(0, |version| version.time);
-        archive.diff(from.version, to.version).map(|delta| (delta, show_time(time)))
-    })?;
-    if global.json {
-        json_line(&BisectAnswer {
-            first_bad: to.commit.to_string(),
-            last_good: from.commit.to_string(),
-            source: to.source_name.clone(),
-            epoch: to.epoch,
-            time,
-            snapshots: found.snapshots,
-            searches: found.searches,
-        })?;
-    } else {
-        line("")?;
-        line(format!("{} of {time} is the first without {path} ({})", to.commit, to.source_name))?;
-        line(format!(
-            "{} is the last with it; {} over {}",
-            from.commit,
-            count(found.searches, "search", "searches"),
-            count(found.snapshots, "snapshot", "snapshots")
-        ))?;
-    }
-    let came = changes(searcher, to, &delta.inserted, "+")?;
-    let went = changes(searcher, to, &delta.retracted, "-")?;
-    let own = path.display();
-    let mut lines: Vec<BisectChange> = went
-        .into_iter()
-        .chain(came.iter().cloned())
-        .filter(|change| change.path.path == own)
-        .map(|change| BisectChange { change, overtook_at: None })
-        .collect();
-    for hit in found.overtook(path) {
-        let is_new = came.iter().any(|change| change.path.path == hit.path.display() && change.text == hit.text);
-        let change = DiffLine {
-            source: to.source_name.clone(),
-            view: to.view.clone(),
-            op: if is_new { "+" } else { "=" },
-            path: (&hit.path).into(),
-            kind: hit.kind.as_str(),
-            symbol: non_empty(&hit.card.symbol),
-            text: hit.text.clone(),
-        };
-        lines.push(BisectChange { change, overtook_at: Some(hit.rank) });
-    }
-    for moved in &lines {
-        if global.json {
-            json_line(moved)?;
-            continue;
-        }
-        let BisectChange { change, overtook_at } = moved;
+fn show_step(BisectStepLine { step, commit, rank, .. }: &BisectStepLine) -> Result<()> {
+    let rank = rank.map_or_else(|| "not among them".to_owned(), |rank| format!("rank {rank}"));
+    line(format!("{step:>3}. {}  {rank}", short(commit)))
+}
+
+fn show(path: &DocumentPath, found: &BisectAnswer, changes: &[BisectChange]) -> Result<()> {
+    let BisectAnswer { first_bad, last_good, source, time, snapshots, searches, .. } = found;
+    line("")?;
+    line(format!("{first_bad} of {time} is the first without {path} ({source})"))?;
+    line(format!(
+        "{last_good} is the last with it; {} over {}",
+        count(*searches, "search", "searches"),
+        count(*snapshots, "snapshot", "snapshots")
+    ))?;
+    for BisectChange { change, overtook_at } in changes {
         let first = change.text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
         let rank = overtook_at.map_or_else(String::new, |rank| format!("  overtook it, now at rank {rank}"));
         let symbol = change.symbol.as_deref().unwrap_or("");

@@ -1,29 +1,29 @@
-//! `demo`: the whole main job on a repository's own history, without preparation.
+//! `demo`: the whole main job on this repository's own history, nothing to prepare.
 //!
-//! In: the repository in which the program runs. Out: its history tracked, a question answered now and as of an older commit, and
-//! the receipt of the work. Run again, it continues.
+//! In: the repository that the program is run in. Out: its history tracked, a question answered now and as of an older
+//! commit, and the receipt of the work. Run again, it continues where it was.
 //!
-//! **Invariant:** all output is read back from the store, through the same calls as the other commands; the output names the
-//! commands that show the same.
+//! **Invariant:** everything it prints is read back from the store, through the same calls as the other commands; the
+//! commands that show the same stand beside it.
 
 use super::output::{json_line, line, short};
-use super::search::{answer_line, show};
+use super::search::show;
 use super::track::{Report, track};
 use super::{Global, Outcome};
+use crate::api::wire::{SearchAnswer, Summary, SummaryLine};
+use crate::api::{Place, Service, Snapshot};
 use crate::config::{Backfill, Config, SourceConfig};
-use crate::search::{Answer, Request, Searcher, Selected};
-use crate::serve::wire::{Summary, SummaryLine, WorkCounts};
+use crate::search::Request;
 use crate::watch::git::GitSource;
 use anyhow::{Context, Result};
 use clap::Args;
-use snapshots::Version;
 use std::path::{Path, PathBuf};
 
-/// Number of commits before the head that get snapshots.
+/// How many commits before the head get snapshots.
 const COMMITS: usize = 50;
-/// Number of newest snapshots that are shown.
+/// How many of the newest snapshots are shown.
 const SHOWN_SNAPSHOTS: usize = 5;
-/// Number of hits that are shown, and number of lines of each.
+/// How many hits are shown, and of each so many lines.
 const SHOWN_HITS: usize = 3;
 const SHOWN_LINES: usize = 4;
 
@@ -55,51 +55,51 @@ pub(super) fn run(global: &Global, args: &DemoArgs) -> Result<Outcome> {
     let summary = track(global.layout(), config, report.clone(), true)?;
     report.finish();
 
-    let searcher = Searcher::open(&global.layout())?;
-    let newest = searcher.revisions().select(searcher.reader(), Some(&name), None, None)?;
-    let newest = newest.first().context("the demo's repository has no version")?;
-    let line_of_commits = line_to(&searcher, newest)?;
+    let service = global.service()?;
+    let place = Place { source: Some(name.clone()), view: None };
+    let snapshots = service.line(&place, COMMITS + 1)?;
+    let newest = snapshots.last().context("the demo's repository has no version")?.0.commit.clone();
     let now = Request { source: Some(name), k: SHOWN_HITS, ..Request::new(&args.query) };
-    let answer = searcher.search(&now)?;
-    let older = telling(&searcher, &now, &answer, &line_of_commits)?;
+    let answer = service.search(&now)?;
+    let older = telling(&service, &now, &answer, &snapshots)?;
 
     if global.json {
         json_line(&SummaryLine { summary })?;
-        json_line(&answer_line(&searcher, &now, answer))?;
-        if let Some((_, then, answer)) = older {
-            json_line(&answer_line(&searcher, &then, answer))?;
+        json_line(&answer)?;
+        if let Some((_, answer)) = older {
+            json_line(&answer)?;
         }
         return Ok(Outcome::Done);
     }
-    show_snapshots(&searcher, &line_of_commits, &summary)?;
+    show_snapshots(&snapshots, &summary)?;
     line("")?;
     line(format!("2. search it now:  tidemill search \"{}\" -k {SHOWN_HITS}", args.query))?;
     show(&answer, false, SHOWN_LINES)?;
     line("")?;
     match older {
-        Some((older, _, answer)) => {
-            let at = short(&older.commit);
+        Some((older, answer)) => {
+            let at = short(&older);
             line(format!(
                 "3. search it as of an older commit:  tidemill search \"{}\" -k {SHOWN_HITS} --at {at}",
                 args.query
             ))?;
             show(&answer, false, SHOWN_LINES)?;
-            let delta = searcher.reader().with_archive(|archive| archive.diff(older.id, newest.version))?;
+            let changes = service.diff(&place, [&older, &newest])?;
+            let came = changes.iter().filter(|change| change.op == "+").count();
             line(format!(
-                "since then {} entries came and {} went:  tidemill snapshots diff {at} {}",
-                delta.inserted.len(),
-                delta.retracted.len(),
-                short(&newest.commit)
+                "since then {came} entries came and {} went:  tidemill snapshots diff {at} {}",
+                changes.len() - came,
+                short(&newest)
             ))?;
         }
         None => line("3. there is one commit only, so there is no older one to ask")?,
     }
     line("")?;
-    show_receipt(&searcher, &summary)?;
+    show_receipt(&service, &summary)?;
     Ok(Outcome::Done)
 }
 
-/// Refuses a folder without history, with the advice what to do.
+/// Refuses a folder without history, with what to do about it.
 fn check_history(path: &Path) -> Result<()> {
     let git = GitSource::open(path)
         .context("the demo tracks a git repository with its history; clone this project with git, or name a repository: `tidemill demo PATH`")?;
@@ -114,46 +114,34 @@ fn check_history(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the name of the repository: the last part of its path.
+/// Returns what the repository is called: the last part of its path.
 fn name_of(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let name = path.file_name().map_or_else(|| "demo".into(), |name| name.to_string_lossy());
     name.strip_suffix(".git").filter(|name| !name.is_empty()).unwrap_or(&name).to_owned()
 }
 
-/// Returns the snapshots on the line of first parents that ends at `newest`, oldest first, at most those that the demo
-/// asks for.
-fn line_to(searcher: &Searcher, newest: &Selected) -> Result<Vec<Version>> {
-    let mut versions = searcher.reader().with_archive(|archive| {
-        let parent = |version: &Version| archive.version(archive.by_commit(version.source, version.parent?)?).cloned();
-        std::iter::successors(archive.version(newest.version).cloned(), parent).take(COMMITS + 1).collect::<Vec<_>>()
-    });
-    versions.reverse();
-    anyhow::ensure!(!versions.is_empty(), "the demo's repository has no version");
-    Ok(versions)
-}
-
-/// Returns an older commit with its answer: of a few, the first whose answer differs from today's, else the one in the middle.
-fn telling<'v>(
-    searcher: &Searcher,
+/// Returns an older commit with its answer: of a few, the first that answers
+/// otherwise than now, else the one half-way back.
+fn telling(
+    service: &Service,
     now: &Request,
-    answer: &Answer,
-    versions: &'v [Version],
-) -> Result<Option<(&'v Version, Request, Answer)>> {
-    let places = |answer: &Answer| -> Vec<_> {
-        answer.hits.iter().map(|hit| (hit.path.clone(), hit.lines, hit.text.clone())).collect()
+    answer: &SearchAnswer,
+    snapshots: &[Snapshot],
+) -> Result<Option<(String, SearchAnswer)>> {
+    let places = |answer: &SearchAnswer| -> Vec<_> {
+        answer.hits.iter().map(|hit| (hit.path.path.clone(), hit.lines, hit.text.clone())).collect()
     };
-    let mut found: Option<(&Version, Request, Answer)> = None;
+    let mut found: Option<(String, SearchAnswer)> = None;
     for quarter in [2, 3, 1, 0] {
-        let older = &versions[versions.len() * quarter / 4];
-        if Some(&older.commit) == versions.last().map(|newest| &newest.commit) {
+        let older = &snapshots[snapshots.len() * quarter / 4].0.commit;
+        if Some(older) == snapshots.last().map(|newest| &newest.0.commit) {
             continue;
         }
-        let then = Request { at: Some(older.commit.to_string()), ..now.clone() };
-        let earlier = searcher.search(&then)?;
+        let earlier = service.search(&Request { at: Some(older.clone()), ..now.clone() })?;
         let differs = places(&earlier) != places(answer);
         if differs || found.is_none() {
-            found = Some((older, then, earlier));
+            found = Some((older.clone(), earlier));
         }
         if differs {
             break;
@@ -162,19 +150,19 @@ fn telling<'v>(
     Ok(found)
 }
 
-fn show_snapshots(searcher: &Searcher, versions: &[Version], summary: &Summary) -> Result<()> {
-    let hidden = versions.len().saturating_sub(SHOWN_SNAPSHOTS);
+fn show_snapshots(snapshots: &[Snapshot], summary: &Summary) -> Result<()> {
+    let hidden = snapshots.len().saturating_sub(SHOWN_SNAPSHOTS);
     if hidden > 0 {
         line(format!("   … {hidden} older snapshots:  tidemill snapshots"))?;
     }
-    for version in &versions[hidden..] {
-        let receipt = searcher.reader().catalogue().receipt(version.epoch)?.unwrap_or_default();
+    for (snapshot, receipt) in &snapshots[hidden..] {
+        let receipt = receipt.clone().unwrap_or_default();
         line(format!(
             "   {}  {:>6} entries (+{} -{})  from {} new, {} changed, {} removed files; texts embedded: {}",
-            short(&version.commit),
-            version.statistics.live_entries,
-            version.entries.inserted,
-            version.entries.retracted,
+            short(&snapshot.commit),
+            snapshot.live_entries,
+            snapshot.inserted,
+            snapshot.retracted,
             receipt.added,
             receipt.changed,
             receipt.removed,
@@ -187,9 +175,8 @@ fn show_snapshots(searcher: &Searcher, versions: &[Version], summary: &Summary) 
     line(format!("   {} snapshots made in {:.1} s", summary.epochs, summary.seconds))
 }
 
-fn show_receipt(searcher: &Searcher, summary: &Summary) -> Result<()> {
-    let mut work = WorkCounts::default();
-    searcher.reader().catalogue().receipts()?.iter().for_each(|receipt| work.add(receipt));
+fn show_receipt(service: &Service, summary: &Summary) -> Result<()> {
+    let work = service.work()?;
     line("4. the receipt of the work:  tidemill status")?;
     line(format!(
         "   this run: {} texts embedded, {} entries inserted, {} retracted",

@@ -1,14 +1,13 @@
 //! `explain`: how a document got, or did not get, into the index.
 //!
-//! In: a path. Out: how it was read, its rule, its outcome, its chunks with the commits that inserted them; a line or block for
-//! each source that may have the path.
+//! In: a path. Out: what it was taken for, its rule, what became of it, its chunks with the commits that brought them; a line
+//! or block for each source in which the path may stand.
 
 use super::output::{json_line, line, short};
 use super::search::shorten;
 use super::{Global, Outcome, Place};
-use crate::engine::load_rules;
-use crate::search::{Searcher, explain};
-use crate::serve::wire::ExplanationLine;
+use crate::api::ExplainRequest;
+use crate::api::wire::ExplanationLine;
 use anyhow::Result;
 use clap::Args;
 use std::ffi::OsString;
@@ -26,33 +25,13 @@ pub(super) struct ExplainArgs {
 
 /// Runs `explain`.
 pub(super) fn run(global: &Global, args: &ExplainArgs) -> Result<Outcome> {
-    let searcher = Searcher::open(&global.layout())?;
-    let rules = load_rules(global.config()?.rules.as_deref())?;
-    let folder = std::env::current_dir()?;
-    let revisions = searcher.revisions();
-    let selected = revisions.select(searcher.reader(), args.place.source(), args.place.view(), args.at.as_deref())?;
-    let mut explanations = Vec::new();
-    for selected in &selected {
-        explanations.extend(explain(&searcher, &rules, selected, &args.path, &folder)?);
-    }
-    if explanations.is_empty() {
-        let of = |name: &str| {
-            let (_, record) = revisions.sources().iter().find(|(_, record)| record.name == name)?;
-            Some(format!("{name} ({})", String::from_utf8_lossy(&record.location)))
-        };
-        let sources: Vec<String> = selected.iter().filter_map(|selected| of(&selected.source_name)).collect();
-        anyhow::bail!(
-            "{} lies in no source that was asked: {}; give a path from the root of one",
-            args.path.display(),
-            sources.join(", ")
-        );
-    }
-    // Several sources are asked, and usually only one has the path.
-    if explanations.iter().any(|explanation| explanation.document.is_some()) {
-        explanations.retain(|explanation| explanation.document.is_some());
-    }
-    for explanation in explanations {
-        let explanation = ExplanationLine::from(explanation);
+    let request = ExplainRequest {
+        path: args.path.clone(),
+        folder: std::env::current_dir()?,
+        at: args.at.clone(),
+        place: args.place.clone().into(),
+    };
+    for explanation in global.service()?.explain(&request)? {
         if global.json { json_line(&explanation)? } else { show(&explanation)? }
     }
     Ok(Outcome::Done)

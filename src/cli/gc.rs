@@ -5,8 +5,8 @@
 
 use super::output::{bytes, json_line, line};
 use super::{Global, Outcome, interrupt};
+use crate::api::wire::{CollectionLine, StoredBytes};
 use crate::engine::{Collection, collect, estimate};
-use crate::serve::wire::{CollectionLine, StoredBytes};
 use anyhow::Result;
 use clap::Args;
 use std::time::Instant;

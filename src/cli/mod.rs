@@ -10,6 +10,7 @@ mod bisect;
 mod copy;
 mod demo;
 mod dump;
+mod eval;
 mod exhausted;
 mod explain;
 mod gc;
@@ -24,6 +25,7 @@ mod status;
 mod track;
 mod verify;
 
+use crate::api::{self, Service};
 use crate::config::Config;
 use crate::resources;
 use crate::store::Layout;
@@ -70,6 +72,11 @@ impl Global {
         Layout::new(&self.data)
     }
 
+    /// Opens the store for questions.
+    fn service(&self) -> anyhow::Result<Service> {
+        Ok(Service::open(&self.layout(), &self.config()?)?)
+    }
+
     fn config(&self) -> anyhow::Result<Config> {
         Ok(Config::load(self.config.as_deref())?)
     }
@@ -111,6 +118,12 @@ impl Place {
     }
 }
 
+impl From<Place> for api::Place {
+    fn from(Place { source, view }: Place) -> Self {
+        Self { source, view }
+    }
+}
+
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Keep the indexes in step with the sources.
@@ -127,6 +140,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// The first snapshot whose first k hits lack an answer.
     Bisect(bisect::BisectArgs),
+    /// How good answers are: judged questions, asked of any version in any mode.
+    Eval(eval::EvalArgs),
     /// Record a range of commits into a file that replays anywhere.
     Record(record::RecordArgs),
     /// Replay a trace through the engine, compare every digest, and measure.
@@ -170,6 +185,7 @@ pub fn main() -> ExitCode {
         Command::Status => status::run(&cli.global),
         Command::Explain(args) => explain::run(&cli.global, &args),
         Command::Bisect(args) => bisect::run(&cli.global, &args),
+        Command::Eval(args) => eval::run(&cli.global, &args),
         Command::Record(args) => record::run(&cli.global, &args),
         Command::Replay(args) => replay::run(&cli.global, &args),
         Command::Bench(args) => replay::bench(&cli.global, &args),

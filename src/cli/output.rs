@@ -6,7 +6,7 @@
 //! control a terminal. Text of documents is cut at the end of the line; paths and JSON never are.
 
 use crate::telemetry::{is_active, plain};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -23,16 +23,17 @@ const LEAST_ROOM: usize = 20;
 pub(super) fn json_line(value: &impl Serialize) -> Result<()> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
-    let mut out = std::io::stdout().lock();
-    out.write_all(&line)?;
-    Ok(out.flush()?)
+    put(&line)
 }
 
 /// Prints a line of text.
 pub(super) fn line(text: impl AsRef<str>) -> Result<()> {
+    put(format!("{}\n", plain(text.as_ref())).as_bytes())
+}
+
+fn put(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", plain(text.as_ref()))?;
-    Ok(out.flush()?)
+    out.write_all(bytes).and_then(|()| out.flush()).context("cannot write to standard output")
 }
 
 /// Prints text of a document after a prefix; text beyond the line is cut off, with a mark.

@@ -1,17 +1,18 @@
-//! Explains why an answer has no hits, or poor ones: lines for people, on standard error.
+//! Why an answer has no hits, or poor ones: lines for people, on standard error.
 //!
-//! In: a request and its answer. Out: hints, the most helpful first.
+//! In: a request and its answer. Out: hints, the most telling first.
 //!
-//! **Invariant:** each hint names its subject, and none blames a word that occurs in the store.
+//! **Invariant:** each hint names what it is about, and none blames a word that stands somewhere.
 
 use super::output::count;
-use crate::search::{Answer, Mode, Request};
+use crate::api::wire::SearchAnswer;
+use crate::search::{Mode, Request};
 
-/// Most words that a hint names; a pasted text may have dozens.
+/// So many words are named; a pasted text may have dozens.
 const NAMED: usize = 8;
 
-/// Returns the hints on an answer.
-pub(super) fn reasons(request: &Request, answer: &Answer) -> Vec<String> {
+/// Returns what is to be said of an answer, beside its hits.
+pub(super) fn reasons(request: &Request, answer: &SearchAnswer) -> Vec<String> {
     let mut reasons = Vec::new();
     if answer.dropped_terms > 0 {
         let dropped = count(answer.dropped_terms, "term", "terms");
@@ -34,13 +35,11 @@ pub(super) fn reasons(request: &Request, answer: &Answer) -> Vec<String> {
     reasons
 }
 
-/// Returns the reason why there is no hit, although words of the query occur or it has none.
-fn silence(request: &Request, answer: &Answer) -> String {
+/// Says why there is no hit, though words of the query stand somewhere or it has none.
+fn silence(request: &Request, answer: &SearchAnswer) -> String {
     let reason = match (request.mode, answer.terms) {
-        (Mode::Bm25, 0) => "the query has no word to look for; words are letters and digits",
-        (Mode::Vector, _) | (_, 0) => {
-            "the model knows no word of the query; --mode bm25 looks for words as they are written"
-        }
+        (Mode::Bm25 | Mode::Hybrid, 0) => "the query has no word to look for; words are letters and digits",
+        (Mode::Vector, _) => "the model knows no word of the query; --mode bm25 looks for words as they are written",
         _ if request.filter.is_some() => "no entry that passes --where holds a word of the query",
         _ => "its words stand somewhere, but no phrase in quotes stands as it is written",
     };

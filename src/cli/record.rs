@@ -5,10 +5,10 @@
 use super::output::{bytes, json_line, line};
 use super::track::{Report, track_with};
 use super::{Global, Outcome, interrupt};
+use crate::api::wire::RecordLine;
 use crate::config::{Config, SourceConfig};
-use crate::embedders::StaticModel;
+use crate::embedders;
 use crate::engine::{self, load_rules};
-use crate::serve::wire::RecordLine;
 use crate::store::{Database, SourceKind};
 use crate::trace::live::LiveRecorder;
 use crate::trace::record::{Recording, line as line_of_commits, record};
@@ -18,7 +18,6 @@ use crate::watch::git::{Commit, GitSource};
 use anyhow::{Context, Result};
 use clap::Args;
 use dataflows::data::Fingerprint;
-use dataflows::embed::Embedder;
 use dataflows::rules::Rules;
 use rustc_hash::FxHashMap;
 use snapshots::{Archive, CommitId, Digest};
@@ -74,7 +73,7 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
         _ => String::new(),
     };
     let rules = Arc::new(if rules_text.is_empty() { Rules::built_in() } else { load_rules(config.rules.as_deref())? });
-    let model = StaticModel::new().fingerprint();
+    let model = embedders::configured().fingerprint();
     let fingerprint = engine::fingerprint(&rules);
     if args.live {
         return live(global, args, config, rules, rules_text);
@@ -174,7 +173,7 @@ fn live(global: &Global, args: &RecordArgs, config: Config, rules: Arc<Rules>, r
         },
         range: "live".to_owned(),
         fingerprint: rules.fingerprint().to_bytes(),
-        model: StaticModel::new().fingerprint().to_bytes(),
+        model: embedders::configured().fingerprint().to_bytes(),
         rules: rules_text,
         redacted: args.redact,
         corpus: [0; 32],

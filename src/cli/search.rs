@@ -5,8 +5,8 @@
 use super::output::{count, fitted, hint, json_line, line, short, text_line, width};
 use super::reasons::reasons;
 use super::{Global, Outcome, Place};
-use crate::search::{Answer, Filter, Hit, MAX_HITS, Mode, Request, Searcher, Selected};
-use crate::serve::wire::{At, SearchAnswer};
+use crate::api::wire::{SearchAnswer, WireHit};
+use crate::search::{Filter, ListName, MAX_HITS, Mode, Request};
 use anyhow::Result;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
@@ -19,7 +19,7 @@ const SHOWN_PATHS: usize = 10;
 
 #[derive(Args, Debug)]
 pub(super) struct SearchArgs {
-    /// The question; words in double quotes must be adjacent and in this order.
+    /// What to look for; words in double quotes must stand together.
     query: OsString,
     #[command(flatten)]
     place: Place,
@@ -32,16 +32,16 @@ pub(super) struct SearchArgs {
     /// How many hits, at most 10,000.
     #[arg(short, default_value_t = 10, value_name = "N", value_parser = hits_from_one())]
     k: usize,
-    /// Only entries that pass, as in `path:crates/** kind:code !language:cpp`; an existing path means itself, or all below it.
+    /// Only what passes, as in `path:crates/** kind:code !language:cpp`; a path as it stands means itself, or all below it.
     #[arg(long = "where", value_name = "EXPR")]
     filter: Option<OsString>,
     /// At most so many hits of one document.
     #[arg(long = "per-doc", default_value_t = 2, value_name = "M", value_parser = number_from_one())]
     per_document: usize,
-    /// Show identical text at several paths as one hit.
+    /// Make one hit of identical text at several paths.
     #[arg(long)]
     fold: bool,
-    /// Score every living vector; without this, a search of very many vectors skips far ones.
+    /// Look at every living vector, however many there are; without this, far ones are passed over where they are many.
     #[arg(long)]
     exact: bool,
     /// Show each index's rank and score.
@@ -49,7 +49,7 @@ pub(super) struct SearchArgs {
     explain: bool,
 }
 
-/// Returns a parser of the number of hits.
+/// Returns a parser of how many hits may be asked for.
 pub(super) fn hits_from_one() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=MAX_HITS as u64)
 }
@@ -74,11 +74,9 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<Outcome> {
         fold: args.fold,
         exact: args.exact,
     };
-    crate::resources::start_pool();
-    let searcher = Searcher::open(&global.layout())?;
-    let answer = searcher.search(&request)?;
+    let answer = global.service()?.search(&request)?;
     if global.json {
-        json_line(&answer_line(&searcher, &request, answer))?;
+        json_line(&answer)?;
     } else {
         show(&answer, args.explain, SHOWN_LINES)?;
         if !global.quiet {
@@ -88,43 +86,21 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Returns the JSON line of an answer.
-pub(super) fn answer_line(searcher: &Searcher, request: &Request, answer: Answer) -> SearchAnswer {
-    let at = answer.at.iter().map(|selected| At::new(selected, lag(searcher, selected))).collect();
-    SearchAnswer::new(&request.query, request.mode.as_str(), answer, at)
-}
-
-/// Returns for how many milliseconds the source has had a commit that the searched version lacks.
-fn lag(searcher: &Searcher, selected: &Selected) -> u64 {
-    if !selected.is_head {
-        return 0;
-    }
-    let behind = || {
-        let (_, record) = searcher.revisions().sources().iter().find(|(id, _)| *id == selected.source)?;
-        let git = searcher.revisions().repository(record)?;
-        let head = git.resolve(selected.view.as_deref()?).ok().filter(|head| *head != selected.commit)?;
-        let first = git.new_commits(selected.commit, head).ok()?.first()?.time;
-        u64::try_from(jiff::Timestamp::now().as_millisecond() - first.saturating_mul(1000)).ok()
-    };
-    behind().unwrap_or(0)
-}
-
 /// Prints an answer for people, with the first `lines` lines of each hit.
-pub(super) fn show(answer: &Answer, explain: bool, lines: usize) -> Result<()> {
+pub(super) fn show(answer: &SearchAnswer, explain: bool, lines: usize) -> Result<()> {
     for at in &answer.at {
-        line(format!("as of {} {} {}", at.source_name, at.view.as_deref().unwrap_or(""), short(&at.commit)))?;
+        line(format!("as of {} {} {}", at.source, at.view.as_deref().unwrap_or(""), short(&at.commit)))?;
     }
     for hit in &answer.hits {
         line("")?;
         line(headline(hit))?;
         if explain {
-            let list = |name: &str, ranked: Option<crate::search::Ranked>| {
-                ranked.map_or_else(
-                    || format!("{name}: not among its candidates"),
-                    |r| format!("{name}: rank {} score {:.4}", r.rank, r.score),
-                )
+            let list = |name: &str| {
+                let ranked = hit.from.get(name).map(|ranked| format!("rank {} score {:.4}", ranked.rank, ranked.score));
+                format!("{name}: {}", ranked.unwrap_or_else(|| "not among its candidates".to_owned()))
             };
-            line(format!("     score {:.5}  {}  {}", hit.score, list("bm25", hit.bm25), list("vector", hit.vector)))?;
+            let lists = [ListName::BM25, ListName::VECTOR].map(|name| list(name.as_str())).join("  ");
+            line(format!("     score {:.5}  {lists}", hit.score))?;
         }
         for path in hit.paths.iter().skip(1).take(SHOWN_PATHS) {
             line(format!("     also {path}"))?;
@@ -140,17 +116,17 @@ pub(super) fn show(answer: &Answer, explain: bool, lines: usize) -> Result<()> {
     if !answer.exact && answer.without_vector == 0 {
         line("far vectors were passed over; --exact looks at them all")?;
     }
-    line(format!("{} in {:.1} ms", count(answer.hits.len(), "hit", "hits"), answer.took.as_secs_f64() * 1000.0))
+    line(format!("{} in {:.1} ms", count(answer.hits.len(), "hit", "hits"), answer.took_ms))
 }
 
-/// Returns the path, lines and symbol of a hit, and the commit that introduced it.
-fn headline(hit: &Hit) -> String {
-    let lines = hit.lines.map_or_else(String::new, |lines| format!(":{}-{}", lines.first, lines.last));
-    let symbol = if hit.card.symbol.is_empty() { &hit.card.name } else { &hit.card.symbol };
+/// Returns where a hit stands, what it is, and since when.
+fn headline(hit: &WireHit) -> String {
+    let lines = hit.lines.map_or_else(String::new, |[first, last]| format!(":{first}-{last}"));
+    let symbol = hit.symbol.as_ref().unwrap_or(&hit.name);
     let introduced =
-        hit.introduced_in.map_or_else(String::new, |commit| format!("  since {}", shorten(&commit.to_string())));
+        hit.introduced_in.as_ref().map_or_else(String::new, |commit| format!("  since {}", shorten(commit)));
     let weak = if hit.weak { "  (weak)" } else { "" };
-    let place = format!("{:>3}. {}{lines}", hit.rank, hit.path);
+    let place = format!("{:>3}. {}{lines}", hit.rank, hit.path.path);
     let symbol = match symbol.is_empty() {
         true => String::new(),
         false => fitted(&format!("  {symbol}"), width(&place) + width(&introduced) + width(weak)),

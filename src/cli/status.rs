@@ -1,206 +1,21 @@
-//! `status`: the content of the store, how far behind its sources it is, and its problems.
+//! `status`: what the store holds, how far behind its sources it is, and what went wrong.
 //!
-//! In: a store, and its sources if they can be read. Out: one object, or lines for people.
+//! In: a store. Out: one object, or lines for people.
 
 use super::output::{bytes, count, json_line, line, short};
 use super::{Global, Outcome};
-use crate::engine::load_rules;
-use crate::search::Searcher;
-use crate::search::show_time;
-use crate::serve::wire::{
-    CollectedStatus, FaultStatus, RunningStatus, SourceStatus, StatusAnswer, TrackerStatus, TroubleStatus, UnsureFile,
-    UnsureStatus, ViewStatus, WirePath, WorkCounts,
-};
-use crate::store::{Layout, SourceKind, SourceRecord, SourceState, TrackerState, writer};
-use crate::watch::git::GitSource;
-use crate::watch::worktree::WORKTREE_VIEW;
+use crate::api::wire::{StatusAnswer, TrackerStatus, TroubleStatus, UnsureFile, UnsureStatus, ViewStatus};
 use anyhow::Result;
-use dataflows::data::{Cleaned, Conversion, Document, Evidence, Outcome as DocumentOutcome, StageName};
-use dataflows::memo::Memo;
-use dataflows::rules::Rules;
-use roaring::RoaringBitmap;
-use snapshots::{CommitId, Ordinal, SourceId};
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-
-/// Most documents with an unsure encoding that are named.
-const EXAMPLES: usize = 3;
 
 /// Runs `status`.
 pub(super) fn run(global: &Global) -> Result<Outcome> {
-    let searcher = Searcher::open(&global.layout())?;
-    let reader = searcher.reader();
-    let tracker = TrackerState::read(&global.layout());
-    let rules = load_rules(global.config()?.rules.as_deref())?;
-    let mut sources = Vec::new();
-    for (id, record) in searcher.revisions().sources() {
-        sources.push(source_status(&searcher, &rules, *id, record, tracker.as_ref())?);
-    }
-    // Sources that never existed have no row yet.
-    let is_known = |name: &String| searcher.revisions().sources().iter().any(|(_, record)| record.name == *name);
-    let unknown = tracker.iter().flat_map(|state| &state.sources).filter(|(name, _)| !is_known(name));
-    sources.extend(unknown.map(|(name, state)| missing_source(name, state)));
-    let mut work = WorkCounts::default();
-    reader.catalogue().receipts()?.iter().for_each(|receipt| work.add(receipt));
-    let bytes = reader.database().bytes_by_part(reader.layout())?;
-    let entries = u64::from(reader.catalogue().next_entry()?);
-    let last_collection = reader.database().last_collection()?.map(CollectedStatus::from);
-    let tracker = running(&global.layout(), tracker.as_ref());
-    let answer = StatusAnswer { sources, entries, bytes, work, last_collection, tracker };
+    let answer = global.service()?.status()?;
     if global.json {
         json_line(&answer)?
     } else {
         show(&answer)?
     }
     Ok(Outcome::Done)
-}
-
-/// Finds out whether a tracker runs, by the writer's lock.
-fn running(layout: &Layout, report: Option<&TrackerState>) -> RunningStatus {
-    let holder = writer(layout);
-    let process = holder.flatten();
-    let own = report.filter(|report| process == Some(report.process) && report.started > 0);
-    RunningStatus {
-        running: holder.is_some(),
-        process,
-        since: own.map(|report| show_time(report.started)),
-        reported: report.map(|report| show_time(report.written)),
-    }
-}
-
-/// Describes a source that a tracker cannot find and the store does not have.
-fn missing_source(name: &str, state: &SourceState) -> SourceStatus {
-    let kind = if state.kind == "directory" { "directory" } else { "git" };
-    let (skipped, tracker) = (BTreeMap::new(), Some(TrackerStatus::from(state)));
-    let (name, unsure) = (name.to_owned(), UnsureStatus::default());
-    SourceStatus { name, kind, views: Vec::new(), documents: 0, skipped, unsure, faults: Vec::new(), tracker }
-}
-
-/// How far a view is behind its source, as far as that is known.
-#[derive(Default)]
-struct Lag {
-    behind: Option<u64>,
-    looked_at: Option<String>,
-    unknown: Option<String>,
-}
-
-/// Asks a repository how far behind it a view is.
-fn lag(git: &Result<GitSource, String>, view: &str, stands: CommitId) -> Lag {
-    let git = match git {
-        Ok(git) => git,
-        Err(why) => return Lag { unknown: Some(why.clone()), ..Lag::default() },
-    };
-    let behind = git.resolve(view).and_then(|now| {
-        let commits = git.new_commits(stands, now)?;
-        // A head that was reset is elsewhere, although nothing is new.
-        Ok(if commits.is_empty() && now != stands { 1 } else { commits.len() as u64 })
-    });
-    match behind {
-        Ok(behind) => Lag { behind: Some(behind), ..Lag::default() },
-        Err(error) => Lag { unknown: Some(error.to_string()), ..Lag::default() },
-    }
-}
-
-fn source_status(
-    searcher: &Searcher,
-    rules: &Rules,
-    id: SourceId,
-    record: &SourceRecord,
-    tracker: Option<&TrackerState>,
-) -> Result<SourceStatus> {
-    let (reader, revisions) = (searcher.reader(), searcher.revisions());
-    let repository = match (revisions.repository(record), record.location.is_empty()) {
-        (Some(git), _) => Ok(git),
-        (None, true) => Err("the source was imported and is not tracked here".to_owned()),
-        (None, false) => Err(GitSource::open(Path::new(OsStr::from_bytes(&record.location)))
-            .err()
-            .map_or_else(|| "it could not be opened".to_owned(), |error| error.to_string())),
-    };
-    let state = tracker.and_then(|state| state.sources.get(&record.name));
-    let looked_at = |what: &str| state?.watches.get(what)?.last_reconcile.map(show_time);
-    let mut views = Vec::new();
-    reader.with_archive(|archive| {
-        let heads: BTreeMap<_, _> = archive.views().collect();
-        for (view, name) in revisions.views_of(id) {
-            let Some(head) = heads.get(&view) else { continue };
-            let Some(version) = archive.version(head.version) else { continue };
-            let is_worktree = name == WORKTREE_VIEW && !repository.as_ref().is_ok_and(|git| git.resolve(name).is_ok());
-            let Lag { behind, looked_at, unknown } = match record.kind {
-                SourceKind::Directory => Lag { looked_at: looked_at("files"), ..Lag::default() },
-                SourceKind::Git if is_worktree => Lag { looked_at: looked_at(name), ..Lag::default() },
-                SourceKind::Git => lag(&repository, name, version.commit),
-                SourceKind::Trace => Lag { behind: Some(0), ..Lag::default() },
-            };
-            views.push(ViewStatus {
-                name: name.to_owned(),
-                commit: version.commit.to_string(),
-                epoch: head.epoch.get(),
-                behind,
-                looked_at,
-                unknown,
-                live_entries: version.statistics.live_entries,
-            });
-        }
-    });
-    let mut status = SourceStatus {
-        name: record.name.clone(),
-        kind: record.kind.as_str(),
-        views,
-        documents: 0,
-        skipped: BTreeMap::new(),
-        unsure: UnsureStatus::default(),
-        faults: Vec::new(),
-        tracker: state.map(TrackerStatus::from),
-    };
-    let stores = tracker.and_then(|state| state.sources.get(&record.name));
-    let stores: u64 = stores.map_or(0, |state| state.watches.values().map(|watch| watch.stores).sum());
-    if stores > 0 {
-        status.skipped.insert("store", stores);
-    }
-    let selected = revisions.select(reader, Some(&record.name), None, None).unwrap_or_default();
-    for selected in selected {
-        let alive = reader.with_archive(|archive| archive.bitmaps(selected.version))?;
-        for document in reader.catalogue().documents(alive.documents.iter().map(Ordinal::new))? {
-            match document.outcome {
-                DocumentOutcome::Indexed { .. } => {
-                    status.documents += 1;
-                    if let Some(file) = unsure(searcher, rules, &document) {
-                        status.unsure.count += 1;
-                        status.unsure.first.push(file);
-                    }
-                }
-                DocumentOutcome::Skipped(reason) => *status.skipped.entry(reason.as_str()).or_default() += 1,
-                DocumentOutcome::Fault { stage, error } => status.faults.push(FaultStatus {
-                    path: WirePath::from(&document.path),
-                    stage: stage.as_str(),
-                    error,
-                    since: Some(selected.commit.to_string()),
-                }),
-            }
-        }
-        status.faults.extend(owed(searcher, &alive.entries, selected.commit)?);
-    }
-    status.unsure.first.sort_by(|left, right| left.path.path.cmp(&right.path.path));
-    status.unsure.first.truncate(EXAMPLES);
-    Ok(status)
-}
-
-/// Returns the documents whose chunks are owed vectors, each with why.
-fn owed(searcher: &Searcher, alive: &RoaringBitmap, commit: CommitId) -> Result<Vec<FaultStatus>> {
-    let reader = searcher.reader();
-    let mut documents: BTreeMap<_, (u64, String)> = BTreeMap::new();
-    for (ordinal, reason) in reader.owed_entries(alive)? {
-        documents.entry(reader.catalogue().entry(ordinal)?.entry.path).or_insert((0, reason)).0 += 1;
-    }
-    let fault = |(path, (chunks, reason)): (_, (u64, String))| FaultStatus {
-        path: WirePath::from(&path),
-        stage: StageName::Embed.as_str(),
-        error: format!("{} found by words only: {reason}", count(chunks, "chunk is", "chunks are")),
-        since: Some(commit.to_string()),
-    };
-    Ok(documents.into_iter().map(fault).collect())
 }
 
 /// Returns what is wrong, since when, and when it is tried again.
@@ -210,17 +25,6 @@ fn trouble(trouble: &TroubleStatus) -> String {
         None => "tried again when it changes".to_owned(),
     };
     format!("{} (since {}, {next})", &trouble.what, trouble.since)
-}
-
-/// Returns the guessed encoding of a document, if it may be wrong.
-fn unsure(searcher: &Searcher, rules: &Rules, document: &Document) -> Option<UnsureFile> {
-    let rule = rules.rule(rules.for_path(&document.path));
-    match searcher.reader().memo().cleaned(rule.document_id(document.content))? {
-        Cleaned::Converted { from: Conversion { encoding, by: Evidence::Unsure }, .. } => {
-            Some(UnsureFile { path: WirePath::from(&document.path), encoding, rule: rule.name().to_owned() })
-        }
-        _ => None,
-    }
 }
 
 fn show_unsure(unsure: &UnsureStatus) -> Result<()> {
@@ -293,7 +97,7 @@ fn lag_text(view: &ViewStatus) -> String {
     }
 }
 
-/// Returns how long ago a time was, in words.
+/// Returns how long ago a time was.
 fn ago(time: &str) -> String {
     let Ok(time) = time.parse::<jiff::Timestamp>() else { return time.to_owned() };
     match jiff::Timestamp::now().as_second() - time.as_second() {
@@ -313,21 +117,27 @@ fn show(status: &StatusAnswer) -> Result<()> {
         (false, _, None) => line("no tracker runs")?,
     }
     for source in &status.sources {
-        line(format!("{} ({}): {} documents", source.name, source.kind, source.documents))?;
+        let documents = count(source.documents, "document", "documents");
+        line(format!("{} ({}): {documents}", source.name, source.kind))?;
         for view in &source.views {
             let behind = lag_text(view);
             line(format!(
-                "  {}  {}  epoch {}  {} entries  {behind}",
+                "  {}  {}  epoch {}  {}  {behind}",
                 view.name,
                 short(&view.commit),
                 view.epoch,
-                view.live_entries
+                count(view.live_entries, "entry", "entries")
             ))?;
         }
         if !source.skipped.is_empty() {
             let skipped: Vec<String> =
                 source.skipped.iter().map(|(reason, number)| format!("{number} {reason}")).collect();
             line(format!("  skipped: {}", skipped.join(", ")))?;
+        }
+        if !source.without_syntax.is_empty() {
+            let cut: Vec<String> =
+                source.without_syntax.iter().map(|(reason, number)| format!("{number} {reason}")).collect();
+            line(format!("  cut without their syntax: {} (`explain PATH` says why)", cut.join(", ")))?;
         }
         show_unsure(&source.unsure)?;
         if let Some(tracker) = &source.tracker {
@@ -338,7 +148,7 @@ fn show(status: &StatusAnswer) -> Result<()> {
         }
     }
     let sizes: Vec<String> = status.bytes.iter().map(|(part, size)| format!("{part} {}", bytes(*size))).collect();
-    line(format!("{} entries stored; {}", status.entries, sizes.join(", ")))?;
+    line(format!("{} stored; {}", count(status.entries, "entry", "entries"), sizes.join(", ")))?;
     if let Some(last) = &status.last_collection {
         line(format!(
             "last collected {}: {} snapshots dropped, {} entries removed, {} given back",

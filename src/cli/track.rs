@@ -5,10 +5,10 @@
 use super::interrupt::{self, Patience};
 use super::output::{self, count, json_line, line, short};
 use super::{Global, Outcome};
+use crate::api::wire::{EpochLine, Summary, SummaryLine};
 use crate::config::{Backfill, SourceConfig};
 use crate::engine::{EngineError, Extras, OnPublished, Tracker, TrackerOptions};
 use crate::index::apply::Published;
-use crate::serve::wire::{EpochLine, Summary, SummaryLine};
 use crate::store::Layout;
 use crate::telemetry::plain;
 use crate::trace::live::LiveRecorder;
@@ -191,6 +191,11 @@ impl Report {
     /// Shows no line per epoch except in JSON, for a command that reports published versions in its own way.
     pub(super) fn of_progress(global: &Global) -> Self {
         Self::with(global.json, true, progress(global, true))
+    }
+
+    /// Shows no line an epoch at all, for a command whose result is another.
+    pub(super) fn quietly(global: &Global) -> Self {
+        Self::with(false, true, progress(global, true))
     }
 
     fn with(json: bool, quiet: bool, progress: Option<ProgressBar>) -> Self {

@@ -1,61 +1,24 @@
-//! `snapshots verify`: checks whether the store is consistent.
+//! `snapshots verify`: whether the store is what it says.
 //!
-//! In: a store, also beside a running tracker. Out: one line for each finding and a summary; exit status 3 with findings. For one
-//! source or view, findings in other snapshots are left out; the whole store is still checked.
+//! In: a store, also beside a running tracker. Out: one line for each finding and a summary; exit status 3 with findings.
+//! Of one source or view, findings in snapshots of others are left out; all of the store is looked at.
 
 use super::output::{json_line, line, short};
-use super::{Global, Outcome, Place};
-use crate::embedders::StaticModel;
-use crate::index::audit::{Audit, audit};
-use crate::search::Searcher;
-use crate::serve::wire::{FindingLine, VerifySummary, VerifySummaryLine};
+use super::{Global, Outcome};
+use crate::api::wire::{FindingLine, VerifySummary, VerifySummaryLine};
+use crate::api::{Place, verify};
 use anyhow::Result;
-use dataflows::embed::Embedder;
-use snapshots::{Archive, VersionId};
-use std::time::Instant;
 
 /// Runs `snapshots verify`.
 pub(super) fn run(global: &Global, place: &Place) -> Result<Outcome> {
-    let started = Instant::now();
-    let (layout, model) = (global.layout(), StaticModel::new());
-    let dimensions = u32::try_from(model.dimensions()).unwrap_or(u32::MAX);
-    // A store that cannot be searched can still be checked as a whole.
-    let asked = match (place.source(), place.view()) {
-        (None, None) => None,
-        (source, view) => {
-            let searcher = Searcher::open(&layout)?;
-            Some(searcher.revisions().snapshots(searcher.reader(), source, view)?)
-        }
-    };
-    let mut audit = audit(&layout, model.fingerprint(), dimensions)?;
-    if let Some(asked) = &asked {
-        audit.findings.retain(|finding| finding.version.is_none_or(|version| asked.contains(&version)));
+    let (findings, summary) = verify(&global.layout(), place)?;
+    for finding in &findings {
+        if global.json { json_line(finding)? } else { show(finding)? }
     }
-    let archive = Archive::open_reader(&layout.versions()).ok();
-    let commit = |version: VersionId| Some(archive.as_ref()?.version(version)?.commit.to_string());
-    for finding in &audit.findings {
-        let finding = FindingLine::new(finding, finding.version.and_then(commit));
-        if global.json { json_line(&finding)? } else { show(&finding)? }
-    }
-    let Audit { versions, entries, documents, vectors, files, orphans, garbage, incomplete, owed, ref findings } =
-        audit;
-    let seconds = started.elapsed().as_secs_f64();
-    let summary = VerifySummary {
-        findings: findings.len() as u64,
-        versions,
-        entries,
-        documents,
-        vectors,
-        files,
-        orphans,
-        garbage,
-        incomplete,
-        without_vector: owed,
-        seconds,
-    };
     if global.json {
         json_line(&VerifySummaryLine { summary })?;
     } else {
+        let VerifySummary { versions, entries, vectors, files, garbage, incomplete, seconds, .. } = summary;
         let well = match findings.len() {
             0 => "all is well".to_owned(),
             number => format!("{number} findings"),

@@ -3,7 +3,7 @@
 //! In: texts. Out: nothing for each. **Invariant:** its fingerprint is that of no model, so a vector search never reads a store
 //! that was filled with it.
 
-use dataflows::data::{Fingerprint, Hasher};
+use dataflows::data::{Hasher, ModelId};
 use dataflows::embed::{EmbedError, Embedder, Vector};
 
 /// The embedder that gives no vectors.
@@ -11,8 +11,8 @@ use dataflows::embed::{EmbedError, Embedder, Vector};
 pub struct NoModel;
 
 impl Embedder for NoModel {
-    fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::from_words(Hasher::new("embedder").part(b"none").finish())
+    fn fingerprint(&self) -> ModelId {
+        ModelId::from_words(Hasher::new("embedder").part(b"none").finish())
     }
 
     fn dimensions(&self) -> usize {

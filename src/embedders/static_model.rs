@@ -19,7 +19,7 @@
 
 use super::pieces::{Pieces, Vocabulary};
 use super::prepare::for_each_word;
-use dataflows::data::{Fingerprint, Hasher};
+use dataflows::data::{Hasher, ModelId};
 use dataflows::embed::{EmbedError, Embedder, Vector};
 use rustc_hash::FxHashMap;
 use std::error::Error;
@@ -67,6 +67,15 @@ static POSITION_WEIGHTS: [f64; HEAD_TOKENS] = {
     }
     weights
 };
+
+// Measured by `benches/chance.rs` for the built-in model: `docs/decisions/0036-weak-hits.md`.
+
+/// One in a thousand entries comes as near as this to a question that it has nothing to do with.
+const CHANCE: f32 = 0.32;
+/// And this near comes the nearest of a store to one in a hundred questions of letters in no order.
+const CHANCE_OF_LETTERS: f32 = 0.55;
+/// A question whose words have fewer bytes a token is read by the model as letters in no order.
+const LETTERS: f32 = 2.6;
 
 /// The built-in model.
 ///
@@ -180,9 +189,9 @@ fn unusable(source: impl Into<Box<dyn Error + Send + Sync>>) -> EmbedError {
 }
 
 impl Embedder for StaticModel {
-    fn fingerprint(&self) -> Fingerprint {
+    fn fingerprint(&self) -> ModelId {
         let hasher = Hasher::new("embedder").part(NAME.as_bytes()).part(FILES.as_bytes());
-        Fingerprint::from_words(hasher.part(&CODE_VERSION.to_le_bytes()).finish())
+        ModelId::from_words(hasher.part(&CODE_VERSION.to_le_bytes()).finish())
     }
 
     fn dimensions(&self) -> usize {
@@ -210,6 +219,11 @@ impl Embedder for StaticModel {
             let squares: f64 = sum.iter().map(|&component| f64::from(component) * f64::from(component)).sum();
             sum.iter().map(|&component| (f64::from(component) / squares.sqrt()) as f32).collect()
         }))
+    }
+
+    fn chance(&self, question: &str) -> Result<Option<f32>, EmbedError> {
+        let is_read_as_words = self.bytes_a_token(question)?.is_none_or(|bytes| bytes >= LETTERS);
+        Ok(Some(if is_read_as_words { CHANCE } else { CHANCE_OF_LETTERS }))
     }
 }
 

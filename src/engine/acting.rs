@@ -6,27 +6,43 @@
 //! out only moves the start of the next one. The graph gets the stored state of a source before any of its moves.
 
 use super::EngineError;
+use super::beside::Beside;
 use super::directory::{DirectoryState, Found, Watcher};
 use super::job::{Act, Cut, Job};
 use super::open::restore;
 use super::recover::{arrivals, departures, files_of};
-use super::slot::Source;
-use super::step::Step;
+use super::slot::{Slot, Source};
+use super::step::{Diff, Step};
 use super::tracker::{NOWHERE, Tracker};
 use super::trouble::Trouble;
 use crate::index::apply::{CommitTarget, Purpose};
 use crate::watch::directory::Pace;
-use crate::watch::git::{GitError, GitSource};
-use dataflows::data::{DocumentPath, FileChange, FileState};
+use crate::watch::git::GitError;
+use dataflows::data::{DocumentPath, FileState};
 use snapshots::{Archive, CommitId, SourceId};
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long the answer of a source is waited for before others get their turn.
+const AT_ONCE: Duration = Duration::from_millis(500);
+/// For how long it may be out before that is said.
+const HANGS: Duration = Duration::from_secs(2);
 
 impl Tracker {
     /// Determines the work of a source.
     pub(super) fn begin(&mut self, index: usize) -> Result<(), EngineError> {
         match &self.slots[index].source {
-            Source::Git(..) => self.plan(index),
+            Source::Git(git, _) => {
+                if self.is_shared() {
+                    let copy = git.clone();
+                    let asked = self.slots[index].rehearsal.take().map_or_else(|| copy.rehearse(), Ok)?;
+                    if let Err(asked) = asked.wait(AT_ONCE) {
+                        self.slots[index].rehearsal = Some(asked);
+                        return Ok(());
+                    }
+                }
+                self.plan(index)
+            }
             Source::Directory(..) => self.begin_files(index),
             Source::Trace(_) => {
                 self.slots[index].is_wanted = false;
@@ -91,8 +107,8 @@ impl Tracker {
             let pace = Pace { poll: *poll, ..Default::default() };
             let looks = self.looks.of(directory.view.get());
             let known = known.unwrap_or_default();
-            let watcher = Watcher::start(&directory.files, known, pace, looks, directory.accepts)?;
-            self.contents.add(watcher.contents(&directory.files));
+            let watcher = Watcher::start(&directory.files, known, pace, looks, directory.accepts, &self.rules)?;
+            self.contents.add(watcher.contents(&directory.files), Beside::new());
             directory.watcher = Some(watcher);
             acts.extend(version.map(|version| Act::Restore(directory.view, version)));
             slot.is_restored = true;
@@ -115,6 +131,9 @@ impl Tracker {
     pub(super) fn act(&mut self, index: usize) -> Result<(), EngineError> {
         let Some(job) = &mut self.slots[index].job else { return Ok(()) };
         let begun = job.begun;
+        if job.looking.is_some() {
+            return self.go_on(index);
+        }
         let Some(act) = job.acts.pop_front() else {
             self.slots[index].job = None;
             self.end_job(index);
@@ -129,14 +148,17 @@ impl Tracker {
                     .map(|(head, purpose, changes)| self.cut(head, purpose, changes, [begun, Instant::now()], None))
                     .transpose()?
             }
-            Act::Step(step) => self.take(index, step, begun)?,
+            Act::Step(step) => match self.take(index, step, begun)? {
+                Some(cut) => cut,
+                None => return self.go_on(index),
+            },
             Act::Look => {
                 let Source::Directory(directory, _) = &mut self.slots[index].source else { return Ok(()) };
                 let Some(watcher) = &mut directory.watcher else { return Ok(()) };
                 let looked = watcher.look();
                 let is_reconciled = looked.as_ref().is_ok_and(|state| state.is_reconciled);
                 self.board.note_watch(&directory.name, watcher.what(), &watcher.state(), is_reconciled);
-                self.board.note_stores(&directory.name, watcher.what(), watcher.stores());
+                self.board.note_left_out(&directory.name, watcher.what(), watcher.left_out());
                 self.find(index, Found { state: looked?, begun, _permit: None })?
             }
             Act::Found(found) => self.find(index, *found)?,
@@ -162,32 +184,31 @@ impl Tracker {
         }
     }
 
-    /// Computes the changes of a step of a repository; none for a commit that cannot be indexed.
-    fn take(&mut self, index: usize, step: Step, begun: Instant) -> Result<Option<Cut>, EngineError> {
-        let Source::Git(git, _) = &self.slots[index].source else { return Ok(None) };
-        let (source, repository) = (git.id, git.source.clone());
+    /// Finds out what a step of a repository changes; nothing where that is being looked for.
+    fn take(&mut self, index: usize, step: Step, begun: Instant) -> Result<Option<Option<Cut>>, EngineError> {
+        let is_shared = self.is_shared();
+        let Slot { source: Source::Git(git, _), job: Some(job), .. } = &mut self.slots[index] else {
+            return Ok(Some(None));
+        };
         let (graph_view, purpose, changes) = match step {
-            Step::Move { graph_view, to, view } => {
-                let changes = match self.changes(source, &repository, git.stands(graph_view), to.id) {
-                    Err(error) if error.is_of_commit() => {
-                        if let Source::Git(git, _) = &mut self.slots[index].source {
-                            git.refuse(&step, &error);
-                        }
-                        return Ok(None);
-                    }
-                    changes => changes?,
-                };
-                let target = CommitTarget { source, commit: to.id, parent: to.first_parent, time: to.time, view };
-                (graph_view, Purpose::Commit(target), changes)
+            Step::Move { graph_view, to, .. } => {
+                let (repository, from) = (git.source.clone(), git.stands(graph_view));
+                let compare = move || Diff::of(&repository, from, to.id);
+                if is_shared {
+                    job.looking = Some((step, git.beside.begin(compare)?));
+                    return Ok(None);
+                }
+                return self.moved(index, step, begun, compare()).map(Some);
             }
             // Its commit should have got its snapshot on the way, and was left out.
-            Step::Point { commit, .. } if !git.has(commit) => return Ok(None),
-            Step::Point { view, commit } => (NOWHERE, Purpose::Point { view, source, commit }, Vec::new()),
+            Step::Point { commit, .. } if !git.has(commit) => return Ok(Some(None)),
+            Step::Point { view, commit } => (NOWHERE, Purpose::Point { view, source: git.id, commit }, Vec::new()),
             Step::Leave { graph_view, view } => {
                 let at = git.stands(graph_view);
                 if at.is_none() && view.is_none() {
-                    return Ok(None);
+                    return Ok(Some(None));
                 }
+                let (source, repository) = (git.id, git.source.clone());
                 let files = at.map(|at| self.files_at(source, at)).transpose()?.flatten();
                 let files = match (files, at) {
                     (Some(files), _) => files,
@@ -197,28 +218,73 @@ impl Tracker {
                 (graph_view, Purpose::Leave { view }, departures(files))
             }
         };
-        self.cut(graph_view, purpose, changes, [begun, Instant::now()], Some(step)).map(Some)
+        self.cut(graph_view, purpose, changes, [begun, Instant::now()], Some(step)).map(Some).map(Some)
     }
 
-    /// Returns the changes from the current version of a head of the graph to a commit.
-    fn changes(
-        &self,
-        source: SourceId,
-        repository: &GitSource,
-        from: Option<CommitId>,
-        to: CommitId,
-    ) -> Result<Vec<FileChange>, EngineError> {
-        match (repository.diff(from, to), from) {
-            (Ok(changes), _) => Ok(changes),
-            (Err(error @ (GitError::TreeTooLarge { .. } | GitError::FolderTooLarge { .. })), _)
-            | (Err(error), None) => Err(error.into()),
-            // After a rewrite the repository may have lost the old commit; the store still knows it.
-            (Err(error), Some(from)) => {
-                let files = repository.files(to)?.into_iter().collect();
-                let known = self.files_at(source, from)?.ok_or(error)?;
-                Ok(crate::watch::changes(&known, &files))
+    /// Goes on with a step whose changes are being looked for, if they are found.
+    fn go_on(&mut self, index: usize) -> Result<(), EngineError> {
+        let Some(job) = &mut self.slots[index].job else { return Ok(()) };
+        let Some((step, diff)) = job.looking.take() else { return Ok(()) };
+        match diff.wait(AT_ONCE) {
+            Ok(diff) => {
+                let begun = job.begun;
+                let cut = self.moved(index, step, begun, diff)?;
+                if let Some(job) = &mut self.slots[index].job {
+                    job.cut = cut;
+                    job.begun = Instant::now();
+                }
+            }
+            Err(diff) => job.looking = Some((step, diff)),
+        }
+        Ok(())
+    }
+
+    /// Begins to feed a step that moves a head to a commit; nothing comes of a commit that cannot be indexed.
+    fn moved(
+        &mut self,
+        index: usize,
+        step: Step,
+        begun: Instant,
+        diff: Result<Diff, GitError>,
+    ) -> Result<Option<Cut>, EngineError> {
+        let (Step::Move { graph_view, to, view }, Source::Git(git, _)) = (&step, &self.slots[index].source) else {
+            return Ok(None);
+        };
+        let (graph_view, source) = (*graph_view, git.id);
+        let changes = match (diff.map_err(EngineError::from), git.stands(graph_view)) {
+            (Ok(Diff::Changes(changes)), _) => Ok(changes),
+            (Ok(Diff::Files(files, error)), Some(from)) => match self.files_at(source, from)? {
+                Some(known) => Ok(crate::watch::changes(&known, &files)),
+                None => Err(error.into()),
+            },
+            (Ok(Diff::Files(_, error)), None) => Err(error.into()),
+            (Err(error), _) => Err(error),
+        };
+        let changes = match changes {
+            Err(error) if error.is_of_commit() => {
+                if let Source::Git(git, _) = &mut self.slots[index].source {
+                    git.refuse(&step, &error);
+                }
+                return Ok(None);
+            }
+            changes => changes?,
+        };
+        let target = CommitTarget { source, commit: to.id, parent: to.first_parent, time: to.time, view: *view };
+        self.cut(graph_view, Purpose::Commit(target), changes, [begun, Instant::now()], Some(step)).map(Some)
+    }
+
+    /// Says of which sources the file system does not answer; returns whether one is waited for.
+    pub(super) fn note_hanging(&mut self) -> bool {
+        let mut is_awaited = false;
+        for slot in &mut self.slots {
+            let Some(since) = slot.awaited_since() else { continue };
+            is_awaited = true;
+            if since.elapsed() >= HANGS && slot.trouble.is_none() {
+                let (path, seconds) = (slot.name.clone(), HANGS.as_secs());
+                slot.fails_with(&EngineError::Unanswered { path, seconds }, self.follows);
             }
         }
+        is_awaited
     }
 
     /// Returns the files of a commit as stored, once all work in progress is published.

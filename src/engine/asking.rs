@@ -11,7 +11,7 @@ use super::collector::Answer;
 use super::retention::name_of_settings;
 use super::store::OpenStore;
 use crate::config::Config;
-use crate::embedders::StaticModel;
+use crate::embedders;
 use crate::store::{CollectionRequest, Layout, StoreError};
 use dataflows::embed::Embedder;
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 
 use super::slot::{Slot, Source};
 use crate::store::{Layout, SourceState, TrackerState, UnreadableState};
-use crate::watch::EventState;
+use crate::watch::{EventState, LeftOut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -89,9 +89,12 @@ impl Board {
         notes.is_new |= notes.state.sources != before;
     }
 
-    /// Notes how many stores were left out of a watched folder.
-    pub(super) fn note_stores(&self, source: &str, what: &str, stores: usize) {
-        self.note(source, |state| state.watches.entry(what.to_owned()).or_default().stores = stores as u64);
+    /// Notes what was left out of what is watched.
+    pub(super) fn note_left_out(&self, source: &str, what: &str, LeftOut { stores, editors }: LeftOut) {
+        self.note(source, |state| {
+            let watch = state.watches.entry(what.to_owned()).or_default();
+            (watch.stores, watch.editors) = (stores as u64, editors as u64);
+        });
     }
 
     /// Tells whether there is something to report and the last report is at least a second old.

@@ -26,7 +26,7 @@ use crate::index::apply::ApplyError;
 use crate::index::collect::{self, CleanedOf, CollectParts, Collected, drop_versions};
 use crate::store::{Database, Gate, LastCollection, Layout, Lease, SourceKind, leases};
 use crate::watch::git::GitSource;
-use dataflows::data::{ContentId, DocumentPath};
+use dataflows::data::Document;
 use dataflows::rules::Rules;
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
@@ -192,9 +192,9 @@ pub(super) fn versions_to_drop(
     Ok(dropped)
 }
 
-/// Returns a function from a content at a path to the identity of its cleaned text.
-pub(super) fn cleaned_of(rules: &Rules) -> impl Fn(&DocumentPath, ContentId) -> dataflows::data::DocumentId {
-    |path, content| rules.rule(rules.for_path(path)).document_id(content)
+/// Returns what names the cleaned text of a document.
+pub(super) fn cleaned_of(rules: &Rules) -> impl Fn(&Document) -> dataflows::data::DocumentId {
+    |document| rules.document_id(document)
 }
 
 /// Returns that function, if all versions were made under these rules: only then does it give all of their cleaning results.

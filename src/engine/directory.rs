@@ -11,8 +11,9 @@ use crate::watch::directory::{DirectorySource, DirectoryWatcher, Looks, Pace, tr
 use crate::watch::git::GitSource;
 pub(super) use crate::watch::worktree::WORKTREE_VIEW;
 use crate::watch::worktree::WorktreeWatcher;
-use crate::watch::{Commit, Contents, EventState};
+use crate::watch::{Commit, Contents, EventState, LeftOut};
 use dataflows::data::{DocumentPath, FileChange, FileState, View};
+use dataflows::rules::Rules;
 use snapshots::{CommitId, SourceId, ViewId};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -90,13 +91,15 @@ impl Watcher {
         pace: Pace,
         looks: Looks,
         accepts: bool,
+        rules: &Arc<Rules>,
     ) -> Result<Self, EngineError> {
         Ok(match files {
             Files::Directory(source) => {
-                Self::Directory(Box::new(DirectoryWatcher::start(source, known, pace).with_looks(looks, accepts)))
+                let source = DirectorySource::clone(source).with_rules(Arc::clone(rules));
+                Self::Directory(Box::new(DirectoryWatcher::start(&source, known, pace).with_looks(looks, accepts)))
             }
             Files::Worktree(git, store) => {
-                let watcher = WorktreeWatcher::start(git, store, known, pace)?;
+                let watcher = WorktreeWatcher::start(git, store, known, pace)?.with_rules(Arc::clone(rules));
                 Self::Worktree(Box::new(watcher.with_looks(looks, accepts)))
             }
         })
@@ -170,11 +173,11 @@ impl Watcher {
         next.saturating_duration_since(Instant::now())
     }
 
-    /// Returns how many stores the last looks left out.
-    pub(super) fn stores(&self) -> usize {
+    /// Returns what the last looks left out, by reason.
+    pub(super) fn left_out(&self) -> LeftOut {
         match self {
-            Self::Directory(watcher) => watcher.stores(),
-            Self::Worktree(watcher) => watcher.stores(),
+            Self::Directory(watcher) => watcher.left_out(),
+            Self::Worktree(watcher) => watcher.left_out(),
         }
     }
 

@@ -115,6 +115,17 @@ pub enum EngineError {
         /// The location of the stored source.
         there: PathBuf,
     },
+    /// The store knows another source of the name that a copy has.
+    #[error(
+        "cannot import into {source_name}: the store knows {source_name} {}, which is another source; import the copy under another name with --name",
+        if there.as_os_str().is_empty() { "from another copy".to_owned() } else { format!("at {}", there.display()) }
+    )]
+    OtherHistory {
+        /// The name.
+        source_name: String,
+        /// Where the source is that the store knows; nothing of one that was imported.
+        there: PathBuf,
+    },
     /// The stored source is not at its old location.
     #[error(
         "cannot track {} as {source_name}: the store knows {source_name} at {}, where it is not any more; if it was moved, say so once with: {command}; if not, give this one another name with --name",

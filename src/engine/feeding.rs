@@ -32,6 +32,8 @@ const STOP_INTERVAL: Duration = Duration::from_millis(50);
 pub(super) enum Progress {
     /// No source has work.
     Nothing,
+    /// No source has anything to do but to wait for an answer of its file system.
+    Awaited,
     /// One piece of work was done.
     Taken,
     /// A source failed and is tried again later.
@@ -44,9 +46,12 @@ impl Tracker {
     /// # Errors
     /// If the store cannot be written.
     pub(super) fn advance(&mut self) -> Result<Progress, EngineError> {
+        let is_awaited = self.note_hanging();
         let number = self.slots.len();
         let ready = (0..number).map(|offset| (self.turn + offset) % number).find(|index| self.slots[*index].has_work());
-        let Some(index) = ready else { return Ok(Progress::Nothing) };
+        let Some(index) = ready else {
+            return Ok(if is_awaited { Progress::Awaited } else { Progress::Nothing });
+        };
         let worked = match self.slots[index].job.as_ref().map(|job| job.cut.is_some()) {
             None => self.begin(index),
             Some(true) => self.feed_next(index),
@@ -134,7 +139,7 @@ impl Tracker {
     }
 
     /// Returns whether several sources share the graph, so that none may fill it for long.
-    fn is_shared(&self) -> bool {
+    pub(super) fn is_shared(&self) -> bool {
         self.slots.iter().any(|slot| slot.name != self.slots[0].name)
     }
 

@@ -11,8 +11,8 @@
 //! **Invariant:** a movement only says that a look is needed; several waiting ones are merged. The tracker itself never runs
 //! twice at once. Between two slices it takes the new movements.
 //!
-//! Looks at directories, probes of refs and the opening of missing sources run off the feeding thread, so a hanging call there
-//! delays only its own source. Reading a repository's trees, or a content for the graph, may still delay all sources.
+//! Directories are looked at, refs probed and missing sources opened off the feeding thread; where there are several sources, what a
+//! plan reads, trees and contents are read there too ([`beside`](super::beside)). So a call that hangs holds up its own source only.
 
 use super::EngineError;
 use super::board::Board;
@@ -75,7 +75,7 @@ pub(super) async fn follow(tracker: &mut Tracker) -> Result<(), EngineError> {
         }
         // A slice takes a while, and new movements come next.
         let progress = block_in_place(|| tracker.advance())?;
-        if !matches!(progress, Progress::Nothing) {
+        if !matches!(progress, Progress::Nothing | Progress::Awaited) {
             continue;
         }
         if std::mem::take(&mut retries_now) || retried.elapsed() >= RETRY_INTERVAL {
@@ -184,7 +184,7 @@ async fn follow_files(
         let state: Result<DirectoryState, EngineError> = block_in_place(|| watcher.look());
         let reconciled = state.as_ref().is_ok_and(|state| state.is_reconciled);
         board.note_watch(&name, watcher.what(), &watcher.state(), reconciled);
-        board.note_stores(&name, watcher.what(), watcher.stores());
+        board.note_left_out(&name, watcher.what(), watcher.left_out());
         let movement = match state {
             Ok(state) => Movement::Directory(index, Found { state, begun, _permit: Some(permit) }),
             Err(error) => Movement::Unseen(index, chain(&error), watcher.next_look()),

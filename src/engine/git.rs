@@ -14,6 +14,7 @@
 //! graph at the end of the plan.
 
 use super::EngineError;
+use super::beside::{Awaited, Beside};
 use super::directory::WORKTREE_VIEW;
 use super::omitted::Omitted;
 use super::step::Step;
@@ -24,13 +25,17 @@ use crate::watch::git::{Commit, GitSource, Head, HeadState, Heads, RefPattern};
 use dataflows::data::View;
 use snapshots::{CommitId, SourceId, ViewId};
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A tracked git repository.
+#[derive(Clone)]
 pub(super) struct GitTracker {
     pub(super) id: SourceId,
     pub(super) name: String,
     pub(super) source: GitSource,
+    /// Where it is read, if there are other sources.
+    pub(super) beside: Arc<Beside>,
     patterns: Vec<RefPattern>,
     backfill: Option<Backfill>,
     /// Commits with a snapshot under today's rules, or with one in progress.
@@ -85,6 +90,7 @@ impl GitTracker {
             id,
             name,
             source,
+            beside: Beside::new(),
             patterns,
             backfill,
             snapshots: HashSet::new(),
@@ -103,8 +109,8 @@ impl GitTracker {
     /// Leaves out a commit that cannot be indexed.
     pub(super) fn refuse(&mut self, step: &Step, error: &EngineError) {
         let Step::Move { to, view, .. } = step else { return };
-        let view = self.views.iter().find(|(_, known)| Some(known.id) == *view).map(|(name, _)| name.as_str());
-        self.omitted.refuse(to.id, view.unwrap_or("the past"), error);
+        let view = view.and_then(|view| name_of(&self.views, view));
+        self.omitted.refuse(to.id, view, error);
     }
 
     /// Returns the commit of a head of the graph, if it has one.
@@ -171,9 +177,25 @@ impl GitTracker {
         Ok(heads)
     }
 
+    /// Begins to read beside, by a copy of the tracker, what [`Self::plan`] reads, which then finds it in memory or fails as fast.
+    ///
+    /// What hangs does so there: a plan is made where all sources are fed.
+    pub(super) fn rehearse(mut self) -> Result<Awaited<()>, EngineError> {
+        /// Numbers of no store.
+        struct Nowhere;
+        impl ViewNumbers for Nowhere {
+            fn view(&mut self, _: SourceId, _: &str) -> Result<ViewId, EngineError> {
+                Ok(ViewId::new(u32::MAX))
+            }
+        }
+        // What is wrong is said by the plan itself.
+        self.beside.clone().begin(move || drop(self.plan(&mut Nowhere)))
+    }
+
     /// Plans all steps from the current state to the refs.
     pub(super) fn plan(&mut self, numbers: &mut dyn ViewNumbers) -> Result<Vec<Step>, EngineError> {
         let gone = self.gone()?;
+        self.omitted.begin_plan();
         let heads = match self.heads() {
             // Missing refs must be removed before an error says that nothing is left.
             Err(EngineError::NoRefs { .. } | EngineError::Unborn { .. }) if !gone.is_empty() => Vec::new(),
@@ -216,7 +238,7 @@ impl GitTracker {
     pub(super) fn took(&mut self, step: &Step) {
         match *step {
             Step::Move { graph_view, to, view } => {
-                self.omitted.took(to.id);
+                self.omitted.took(to.id, view.and_then(|view| name_of(&self.views, view)));
                 self.snapshots.insert(to.id);
                 if graph_view == self.passing {
                     self.passing_at = Some(to.id);
@@ -227,15 +249,19 @@ impl GitTracker {
                 }
             }
             Step::Point { view, commit } => {
-                if let Some(known) = self.views.values_mut().find(|known| known.id == view) {
+                if let Some((name, known)) = self.views.iter_mut().find(|(_, known)| known.id == view) {
                     known.at = Some(commit);
+                    self.omitted.moved_on(name);
                 }
             }
             Step::Leave { graph_view, view } => {
                 if graph_view == self.passing {
                     self.passing_at = None;
                 }
-                self.views.retain(|_, known| Some(known.id) != view);
+                if let Some(name) = view.and_then(|view| name_of(&self.views, view)).map(str::to_owned) {
+                    self.omitted.moved_on(&name);
+                    self.views.remove(&name);
+                }
             }
         }
     }
@@ -244,6 +270,7 @@ impl GitTracker {
     pub(super) fn caught_up(&mut self) {
         if !self.omitted.has_heads() {
             self.backfill = None;
+            self.omitted.has_no_past();
         }
     }
 
@@ -267,17 +294,16 @@ impl GitTracker {
                 Ok(commits) => commits,
                 Err(error) => {
                     if !self.omitted.is_refused(head.commit.id) {
-                        let view = &head.view;
-                        self.omitted.say(format!(
-                            "{view} was rewritten, and its commits since {at} cannot be listed ({}); only its head is taken",
-                            chain(&error)
-                        ));
+                        let why = chain(&error);
+                        let what = format!("its commits since {at} cannot be listed ({why}); only its head is taken");
+                        self.omitted.pass(&head.view, what);
                     }
                     vec![head.commit]
                 }
             },
             None => self.backfilled(head)?,
         };
+        self.omitted.waits_for(&head.view, commits.iter().map(|commit| commit.id));
         commits.retain(|commit| !self.omitted.is_refused(commit.id));
         let graph_view = View(view.id.get());
         for commit in commits {
@@ -292,7 +318,8 @@ impl GitTracker {
         self.snapshots.contains(&commit) || plan.commits.contains(&commit)
     }
 
-    fn plan_tag(&self, head: &Head, view: GitView, plan: &mut Plan) {
+    fn plan_tag(&mut self, head: &Head, view: GitView, plan: &mut Plan) {
+        self.omitted.waits_for(&head.view, std::iter::once(head.commit.id));
         if view.at != Some(head.commit.id) && !self.omitted.is_refused(head.commit.id) {
             if self.has_snapshot(head.commit.id, plan) {
                 plan.steps.push(Step::Point { view: view.id, commit: head.commit.id });
@@ -377,6 +404,11 @@ pub(super) fn heads_of(source: &GitSource, patterns: &[RefPattern], name: &str) 
         };
     }
     Ok(heads)
+}
+
+/// Returns what a view is called.
+fn name_of(views: &BTreeMap<String, GitView>, view: ViewId) -> Option<&str> {
+    views.iter().find(|(_, known)| known.id == view).map(|(name, _)| name.as_str())
 }
 
 /// A plan under construction.

@@ -98,6 +98,36 @@ impl Registry {
         Ok(id)
     }
 
+    /// Checks whether a snapshot that was copied elsewhere may join the source that the store knows by this name.
+    ///
+    /// They are one source where they share a commit, or a git history begins alike; a repository without roots cannot say, and its
+    /// name decides. A directory is its place, which a copy has none of.
+    pub(super) fn may_join(
+        &self,
+        name: &str,
+        kind: SourceKind,
+        commit: CommitId,
+        parent: Option<CommitId>,
+        roots: &SourceRoots,
+        archive: &Archive,
+    ) -> Result<(), EngineError> {
+        let Some((id, known)) = self.named(name).filter(|(_, known)| known.kind == kind) else { return Ok(()) };
+        let own = self.database().source_roots(*id)?.unwrap_or_default();
+        let shares_commit =
+            [Some(commit), parent].into_iter().flatten().any(|commit| archive.by_commit(*id, commit).is_some());
+        let is_one = shares_commit
+            || match kind {
+                SourceKind::Trace => true,
+                SourceKind::Directory => known.location.is_empty(),
+                SourceKind::Git => {
+                    let tells = own.is_known && roots.is_known;
+                    !tells || own.roots().any(|own| roots.roots().any(|other| own == other))
+                }
+            };
+        let taken = || EngineError::OtherHistory { source_name: name.to_owned(), there: place(known) };
+        if is_one { Ok(()) } else { Err(taken()) }
+    }
+
     /// Returns the source that had a location before.
     fn moved(&self, claim: &Claim<'_>, from: &Path) -> Result<Option<SourceId>, EngineError> {
         let from = place_of(from);

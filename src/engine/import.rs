@@ -2,8 +2,9 @@
 //!
 //! In: an exported folder. Out: the version, published as usual: one group of the log.
 //!
-//! **Invariant:** the copy is verified before the store is touched, and the version becomes visible with the last write, that of
-//! the log. The source's row is written just before; a source without a version is not visible.
+//! **Invariant:** the copy is proven before the store is touched, and the version is visible with its last write, the
+//! log's. A copy joins the source of its name only where that may be the same one, as `track` decides it
+//! ([`identity`](super::identity)). A source's own row is written just before; a source without a version is shown nowhere.
 //!
 //! A view that pointed at the commit at the export is created, if the store does not have it: tracking continues from there. An
 //! existing view does not move.
@@ -12,12 +13,11 @@ use super::EngineError;
 use super::git::ViewNumbers;
 use super::recover::Registry;
 use super::store::OpenStore;
-use crate::embedders::StaticModel;
+use crate::embedders;
 use crate::index::apply::{CommitTarget, IndexWriter, Published, Purpose, Target};
 use crate::index::copy::{Manifest, SnapshotCopy};
 use crate::store::{Layout, SourceKind, SourceRecord};
 use dataflows::data::{Epoch, Fingerprint, View};
-use dataflows::embed::Embedder;
 use dataflows::run::EpochDone;
 use dataflows::work::Work;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub enum Imported {
 /// If the copy is damaged or of another model, the store has another snapshot of the commit, or cannot be written.
 pub fn import(layout: &Layout, folder: &Path, name: Option<&str>) -> Result<(Imported, Manifest), EngineError> {
     let (begun, seen) = (Instant::now(), jiff::Timestamp::now().as_millisecond());
-    let model: Arc<dyn Embedder> = Arc::new(StaticModel::new());
+    let model = embedders::configured();
     let dimensions = u32::try_from(model.dimensions()).unwrap_or(u32::MAX);
     let copy = SnapshotCopy::open(folder, model.fingerprint(), dimensions)?;
     let manifest = &copy.manifest;
@@ -58,6 +58,8 @@ pub fn import(layout: &Layout, folder: &Path, name: Option<&str>) -> Result<(Imp
 
     let OpenStore { lock: _lock, database, memo, archive, lexical, vectors } = OpenStore::open(layout, &model)?;
     let mut registry = Registry::open(&database)?;
+    let roots = manifest.roots()?;
+    registry.may_join(&name, kind, commit, parent, &roots, &archive)?;
     let known = registry.named(&name).cloned();
     if let Some((source, _)) = &known
         && let Some(version) = archive.by_commit(*source, commit).and_then(|version| archive.version(version))
@@ -72,7 +74,7 @@ pub fn import(layout: &Layout, folder: &Path, name: Option<&str>) -> Result<(Imp
     copy.fill(&memo)?;
 
     let location = known.map(|(_, record)| record.location).unwrap_or_default();
-    let source = registry.source(SourceRecord { name, kind, location })?;
+    let source = registry.source(SourceRecord { name, kind, location }, &roots)?;
     let mut views = Vec::new();
     for view in &manifest.views {
         let id = registry.view(source, view)?;

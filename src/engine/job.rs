@@ -10,12 +10,14 @@
 //! **Invariant:** slices of one step are fed in order and none of them twice; manifests of a step go in one slice
 //! ([`slices`](super::slices)). A step counts as taken once its last slice was fed.
 
+use super::beside::Awaited;
 use super::collector::Planned;
 use super::directory::Found;
 use super::publisher::Head;
-use super::step::Step;
+use super::slices::speaks_below;
+use super::step::{Diff, Step};
 use crate::index::apply::{Purpose, Target};
-use dataflows::code::is_manifest;
+use crate::watch::git::GitError;
 use dataflows::data::FileChange;
 use snapshots::{VersionId, ViewId};
 use std::collections::VecDeque;
@@ -36,6 +38,8 @@ pub(super) enum Act {
 /// The work of a source.
 pub(super) struct Job {
     pub(super) acts: VecDeque<Act>,
+    /// The step whose changes are being looked for.
+    pub(super) looking: Option<(Step, Awaited<Result<Diff, GitError>>)>,
     /// The step that is being fed.
     pub(super) cut: Option<Cut>,
     /// The start of the next act.
@@ -46,7 +50,7 @@ pub(super) struct Job {
 
 impl Job {
     pub(super) fn new(acts: impl IntoIterator<Item = Act>, begun: Instant, planned: Option<Planned>) -> Self {
-        Self { acts: acts.into_iter().collect(), cut: None, begun, _planned: planned }
+        Self { acts: acts.into_iter().collect(), looking: None, cut: None, begun, _planned: planned }
     }
 }
 
@@ -76,7 +80,7 @@ impl Cut {
     pub(super) fn next(&mut self, most: usize) -> (Target, Vec<FileChange>, bool) {
         let mut slice = self.parts.pop_front().unwrap_or_default();
         let is_large = slice.len() > most.max(1);
-        if self.can_be_cut && is_large && !slice.iter().all(|change| is_manifest(&change.path)) {
+        if self.can_be_cut && is_large && !slice.iter().all(|change| speaks_below(&change.path)) {
             self.parts.push_front(slice.split_off(most.max(1)));
         }
         let is_last = self.parts.is_empty();

@@ -16,6 +16,7 @@
 
 mod acting;
 mod asking;
+mod beside;
 mod board;
 mod collect;
 mod collector;

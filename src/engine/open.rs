@@ -222,17 +222,18 @@ impl Opened {
             }
             OpenedKind::Git(git) => git,
         };
-        contents.add(Arc::new(source.contents()));
         let has_worktree = worktree.is_some();
         let worktree = worktree
             .map(|store| files(self.name.clone(), Files::Worktree(source.clone(), store), WORKTREE_VIEW))
             .transpose()?;
-        // A backfill repeats commits that lacked objects earlier and have them now.
-        let mendable = match backfill {
-            Some(_) => mendable(&registry.catalogue(), contents)?,
-            None => RoaringBitmap::new(),
-        };
+        let asks_for_past = backfill.is_some();
         let mut git = GitTracker::new(id, self.name, source, patterns, backfill, fetch, has_worktree);
+        contents.add(Arc::new(git.source.contents()), git.beside.clone());
+        // Whoever asks for past commits gets those again whose objects were missing then and are there now.
+        let mendable = match asks_for_past {
+            true => mendable(&registry.catalogue(), contents)?,
+            false => RoaringBitmap::new(),
+        };
         for version in archive.kept().filter(|version| version.source == id) {
             let is_mendable = !mendable.is_empty()
                 && archive.by_commit(id, version.commit) == Some(version.id)

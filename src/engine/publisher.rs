@@ -19,7 +19,7 @@ use super::transient::Transient;
 use crate::index::apply::{ApplyError, IndexWriter, Published, Target, Tried};
 use crate::index::{Tended, Urgency};
 use crate::resources::chain;
-use dataflows::data::{ContentId, DocumentPath, View};
+use dataflows::data::{Document, View};
 use dataflows::run::EpochDone;
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -213,7 +213,7 @@ impl Publisher {
     }
 
     /// Returns the documents, as of the last published epoch, that should be tried again.
-    pub(super) fn transient(&self) -> Vec<(View, DocumentPath, ContentId)> {
+    pub(super) fn transient(&self) -> Vec<(View, Document)> {
         self.open.transient.lock().unwrap_or_else(PoisonError::into_inner).documents()
     }
 

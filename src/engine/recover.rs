@@ -40,7 +40,9 @@ impl Registry {
     }
 
     /// Returns the number of a source that is identified by its name alone: of a trace, or of an imported snapshot.
-    pub(super) fn source(&mut self, record: SourceRecord) -> Result<SourceId, EngineError> {
+    ///
+    /// `roots` are noted where none are known yet.
+    pub(super) fn source(&mut self, record: SourceRecord, roots: &SourceRoots) -> Result<SourceId, EngineError> {
         match self.named(&record.name) {
             Some((_, known)) if known.kind != record.kind => Err(EngineError::OtherKind {
                 source_name: record.name.clone(),
@@ -50,8 +52,8 @@ impl Registry {
             }),
             known => {
                 let id = known.map_or_else(|| self.next_source(), |(id, _)| *id);
-                let roots = self.database.source_roots(id)?.unwrap_or_default();
-                self.put(id, &record, &roots)?;
+                let known = self.database.source_roots(id)?.filter(|known| known.is_known);
+                self.put(id, &record, known.as_ref().unwrap_or(roots))?;
                 Ok(id)
             }
         }

@@ -16,11 +16,12 @@
 use super::EngineError;
 use super::contents::Look;
 use super::fetching::wait;
+use super::job::Job;
 use super::open::restore;
 use super::recover::{arrivals, departures};
 use super::tracker::Tracker;
 use crate::index::apply::Purpose;
-use dataflows::data::{ContentId, DocumentPath, FileMode, FileState, View};
+use dataflows::data::{ContentId, Document, DocumentPath, FileMode, FileState, View};
 use snapshots::{Archive, ViewId};
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
@@ -70,15 +71,17 @@ impl Tracker {
     /// # Errors
     /// If the store cannot be written.
     pub(super) fn retry(&mut self) -> Result<(), EngineError> {
-        // Removing and inserting documents must not meet a partly fed step of their head.
-        if self.slots.iter().any(|slot| slot.job.is_some()) {
+        // Taken aside and brought back, documents must not meet a step of their head that is half fed. One that a source does not
+        // answer for is not fed at all.
+        let may_be_half_fed = |job: &Job| job.looking.is_none();
+        if self.slots.iter().any(|slot| slot.job.as_ref().is_some_and(may_be_half_fed)) {
             return Ok(());
         }
         let known = self.publisher.transient();
         if known.is_empty() {
             return Ok(());
         }
-        let contents: HashSet<ContentId> = known.iter().map(|(.., content)| *content).collect();
+        let contents: HashSet<ContentId> = known.iter().map(|(_, document)| document.content).collect();
         self.attempts.keep(&contents);
         let mut readable = HashSet::new();
         for content in contents {
@@ -92,8 +95,8 @@ impl Tracker {
                 Look::Missing => {}
                 Look::Damaged(reason) => {
                     if self.attempts.failed(content, self.contents.stamp(content), Instant::now()) {
-                        let path =
-                            known.iter().find(|(.., known)| *known == content).map(|(_, path, _)| path.display());
+                        let is_of = |known: &&(View, Document)| known.1.content == content;
+                        let path = known.iter().find(is_of).map(|(_, document)| document.path.display());
                         tracing::warn!(
                             "{}: {reason}; the document is a fault until the repository holds it whole: `git fsck` names what is damaged",
                             path.unwrap_or_default()
@@ -109,10 +112,11 @@ impl Tracker {
         self.publisher.settle()?;
         let mut heads: BTreeMap<View, BTreeMap<DocumentPath, FileState>> = BTreeMap::new();
         let mut results = Vec::new();
-        for (view, path, content) in self.publisher.transient() {
-            if readable.contains(&content) {
-                results.push(self.rules.rule(self.rules.for_path(&path)).document_id(content));
-                heads.entry(view).or_default().insert(path, FileState { content, mode: FileMode::Regular });
+        for (view, document) in self.publisher.transient() {
+            if readable.contains(&document.content) {
+                results.push(self.rules.document_id(&document));
+                let state = FileState { content: document.content, mode: FileMode::Regular };
+                heads.entry(view).or_default().insert(document.path, state);
             }
         }
         for (view, files) in &heads {
@@ -132,7 +136,7 @@ impl Tracker {
         }
         self.publisher.settle()?;
         // Documents that are still unreadable are not removed and inserted repeatedly.
-        for (.., content) in self.publisher.transient() {
+        for content in self.publisher.transient().into_iter().map(|(_, document)| document.content) {
             if readable.contains(&content) {
                 self.attempts.failed(content, self.contents.stamp(content), Instant::now());
             }

@@ -7,15 +7,18 @@
 //!  files below manifests that change, out ──► manifests ──► those files back in, and all others
 //! ```
 //!
-//! **Invariant:** after the last slice the graph holds what it would hold if all had been fed at once, and on the way no stage
-//! gets an input that it would not have got then. Only the module name of a manifest affects other files. So all manifests come
-//! first, in one slice, and the files below a changing manifest are removed before it, so that they are never placed in a wrong
-//! module. This includes unchanged files if they are many: the slice of the manifest would place all of them again.
+//! **Invariant:** after the last slice the graph holds what it would hold had all been fed at once, and on the way no stage
+//! is given an input that it would not have been given then. Two things reach from file to file: the module that a manifest
+//! names for all that stands below it, and the encoding that an `.editorconfig` gives. So manifests, which word stands for both
+//! here, come before what arrives below them, all of them in one
+//! slice; and what stands below one that changes leaves first, lest it be placed in a module that it never had. That holds
+//! of files that stay as they are too, where they are many: the slice of the manifest would place all of them anew.
 //!
 //! A first load removes nothing, so manifests go first, and that is all.
 
 use dataflows::code::is_manifest;
 use dataflows::data::{DocumentPath, FileChange, FileState, folders_up};
+use dataflows::rules::is_editorconfig;
 use std::collections::HashSet;
 
 /// Most files of one slice, apart from manifests: some 40,000 entries of an engine's sources, which take a few kilobytes each
@@ -24,6 +27,11 @@ pub(super) const SLICE_CHANGES: usize = 4096;
 
 /// Most slices in progress: one being published, one being processed, and one waiting.
 pub(super) const OPEN_SLICES: usize = 3;
+
+/// Says whether a file may change what becomes of others, beside and below it.
+pub(super) fn speaks_below(path: &DocumentPath) -> bool {
+    is_manifest(path) || is_editorconfig(path)
+}
 
 /// Cuts the changes of a step into parts of at most `most` changes, and the last; `standing` are unchanged files that are removed
 /// while manifests change.
@@ -35,7 +43,7 @@ pub(super) fn slices(
     if changes.len() + standing.len() <= most {
         return (Vec::new(), changes);
     }
-    let (manifests, others): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| is_manifest(&change.path));
+    let (manifests, others): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| speaks_below(&change.path));
     let folders: HashSet<Box<[u8]>> = manifests.iter().map(|change| change.path.folder().into()).collect();
     let is_below = |change: &FileChange| folders_up(change.path.folder()).any(|folder| folders.contains(folder));
     let (mut leaving, mut rest) = (Vec::new(), Vec::with_capacity(others.len()));
@@ -86,7 +94,9 @@ mod tests {
 
     type Tree = BTreeMap<DocumentPath, FileState>;
 
-    const PATHS: [&str; 12] = [
+    const PATHS: [&str; 14] = [
+        ".editorconfig",
+        "a/b/.editorconfig",
         "Cargo.toml",
         "a/Cargo.toml",
         "a/package.json",
@@ -120,7 +130,7 @@ mod tests {
     fn placed(tree: &Tree) -> BTreeSet<Placed> {
         let nearest = |path: &DocumentPath| {
             let manifests_in = |folder: &[u8]| -> Vec<_> {
-                let beside = tree.iter().filter(|(other, _)| is_manifest(other) && other.folder() == folder);
+                let beside = tree.iter().filter(|(other, _)| speaks_below(other) && other.folder() == folder);
                 beside.map(|(path, state)| (path.clone(), *state)).collect()
             };
             folders_up(path.folder()).map(manifests_in).find(|found| !found.is_empty()).unwrap_or_default()
@@ -138,11 +148,11 @@ mod tests {
         ) {
             let changes = crate::watch::changes(&before, &after);
             let changed: Vec<&DocumentPath> = changes.iter().map(|change| &change.path).collect();
-            let manifests: Vec<&DocumentPath> = changed.iter().copied().filter(|path| is_manifest(path)).collect();
+            let manifests: Vec<&DocumentPath> = changed.iter().copied().filter(|path| speaks_below(path)).collect();
             let is_moved = |path: &DocumentPath| {
                 folders_up(path.folder()).any(|folder| manifests.iter().any(|manifest| manifest.folder() == folder))
             };
-            let stays = before.iter().filter(|(path, _)| !changed.contains(path) && !is_manifest(path));
+            let stays = before.iter().filter(|(path, _)| !changed.contains(path) && !speaks_below(path));
             let moved = stays.filter(|(path, _)| takes_out && is_moved(path));
             let standing: Vec<_> = moved.map(|(path, state)| (path.clone(), *state)).collect();
             let together = changes.len() + standing.len();
@@ -152,8 +162,8 @@ mod tests {
             let ends = &placed(&before) | &placed(&after);
             let mut tree = before;
             for slice in parts.into_iter().chain([last]) {
-                prop_assert!(slice.len() <= most || slice.iter().all(|change| is_manifest(&change.path)));
-                let is_of_manifests = slice.iter().any(|change| is_manifest(&change.path));
+                prop_assert!(slice.len() <= most || slice.iter().all(|change| speaks_below(&change.path)));
+                let is_of_manifests = slice.iter().any(|change| speaks_below(&change.path));
                 let placed_before = placed(&tree);
                 for FileChange { path, before, after } in slice {
                     prop_assert_eq!(tree.get(&path).copied(), before, "{}", path);
@@ -164,7 +174,7 @@ mod tests {
                 }
                 let placed = placed(&tree);
                 if is_cut && takes_out && is_of_manifests {
-                    let others = |place: &&Placed| !is_manifest(&place.0);
+                    let others = |place: &&Placed| !speaks_below(&place.0);
                     let moved: Vec<_> = placed.symmetric_difference(&placed_before).filter(others).collect();
                     prop_assert!(moved.is_empty(), "{:?} moved with a manifest", moved);
                 }

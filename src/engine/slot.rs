@@ -6,6 +6,7 @@
 //! and its trouble never affects another slot.
 
 use super::EngineError;
+use super::beside::Awaited;
 use super::directory::{DirectoryTracker, Found};
 use super::git::GitTracker;
 use super::job::Job;
@@ -17,7 +18,7 @@ use crate::resources::chain;
 use crate::store::SourceKind;
 use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A source of any kind.
 pub(super) enum Source {
@@ -47,6 +48,8 @@ pub(super) struct Slot {
     /// Found states of a directory that are not taken yet.
     pub(super) found: VecDeque<Found>,
     pub(super) job: Option<Job>,
+    /// What is read beside before a plan is made.
+    pub(super) rehearsal: Option<Awaited<()>>,
     /// Whether the graph has its stored state.
     pub(super) is_restored: bool,
     /// Whether a task waits for its movements.
@@ -63,6 +66,7 @@ impl Slot {
             is_wanted: true,
             found: VecDeque::new(),
             job: None,
+            rehearsal: None,
             is_restored: false,
             is_watched: false,
         }
@@ -70,11 +74,22 @@ impl Slot {
 
     /// Returns whether there is work now.
     pub(super) fn has_work(&self) -> bool {
+        if self.awaited_since().is_some() {
+            let is_ready =
+                self.job.as_ref().and_then(|job| job.looking.as_ref()).is_some_and(|(_, diff)| diff.is_ready());
+            return is_ready || self.rehearsal.as_ref().is_some_and(Awaited::is_ready);
+        }
         if self.job.is_some() || !self.found.is_empty() {
             return true;
         }
         let is_left_alone = self.trouble.as_ref().is_some_and(|trouble| !trouble.is_due());
         self.is_wanted && !is_left_alone && !matches!(self.source, Source::Missing(_))
+    }
+
+    /// Returns since when an answer of its file system is waited for, if one is.
+    pub(super) fn awaited_since(&self) -> Option<Instant> {
+        let diff = self.job.as_ref().and_then(|job| job.looking.as_ref()).map(|(_, diff)| diff.since());
+        diff.or_else(|| self.rehearsal.as_ref().map(Awaited::since))
     }
 
     /// Notes a failure; `says` is whether that is logged. The current step is still fed to its end, because half of it is in the

@@ -6,9 +6,10 @@
 //! for ten thousand commits is small, a stop between two steps loses nothing, and an impossible step is left out: the next one
 //! starts from the last that was taken.
 
-use crate::watch::git::Commit;
-use dataflows::data::View;
+use crate::watch::git::{Commit, GitError, GitSource};
+use dataflows::data::{DocumentPath, FileChange, FileState, View};
 use snapshots::{CommitId, ViewId};
+use std::collections::BTreeMap;
 
 /// One step of a git source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,4 +37,28 @@ pub(super) enum Step {
         /// The removed view, if it was one.
         view: Option<ViewId>,
     },
+}
+
+/// What leads from where a head of the graph stands to a commit.
+#[derive(Debug)]
+pub(super) enum Diff {
+    /// These changes.
+    Changes(Vec<FileChange>),
+    /// All of these files: after a rewrite the old commit may be gone from the repository, for this reason; the store still knows it.
+    Files(BTreeMap<DocumentPath, FileState>, GitError),
+}
+
+impl Diff {
+    /// Compares the trees of two commits, the first of which may be none.
+    ///
+    /// # Errors
+    /// Where the second cannot be read, or is too large.
+    pub(super) fn of(repository: &GitSource, from: Option<CommitId>, to: CommitId) -> Result<Self, GitError> {
+        match (repository.diff(from, to), from) {
+            (Ok(changes), _) => Ok(Self::Changes(changes)),
+            (Err(error @ (GitError::TreeTooLarge { .. } | GitError::FolderTooLarge { .. })), _)
+            | (Err(error), None) => Err(error),
+            (Err(error), Some(_)) => Ok(Self::Files(repository.files(to)?.into_iter().collect(), error)),
+        }
+    }
 }

@@ -12,6 +12,7 @@ use crate::index::lexical::LexicalWriter;
 use crate::index::vector::{Shape, VectorWriter};
 use crate::resources::{can_open, can_start};
 use crate::store::{Database, Layout, StoreError, StoreMemo, WriterLock};
+
 use dataflows::embed::Embedder;
 use snapshots::Archive;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ const FILES: usize = 40;
 /// A store that is open for writing.
 pub(super) struct OpenStore {
     pub(super) lock: WriterLock,
+
     pub(super) database: Database,
     pub(super) memo: StoreMemo,
     pub(super) archive: Archive,

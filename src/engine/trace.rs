@@ -12,7 +12,7 @@ use super::open::Restore;
 use super::recover::{Registry, arrivals, files_of};
 use super::tracker::NOWHERE;
 use crate::index::apply::{CommitTarget, Purpose};
-use crate::store::{Catalogue, SourceKind, SourceRecord};
+use crate::store::{Catalogue, SourceKind, SourceRecord, SourceRoots};
 use crate::trace::{EpochRecord, Trace, TraceError, TraceStep};
 use dataflows::data::View;
 use snapshots::{Archive, CommitId, SourceId};
@@ -61,7 +61,10 @@ impl TraceTracker {
     pub(super) fn register(feed: TraceFeed, registry: &mut Registry, archive: &Archive) -> Result<Self, EngineError> {
         let location = feed.trace.path().canonicalize().unwrap_or_else(|_| feed.trace.path().to_owned());
         let location = location.as_os_str().as_bytes().to_vec();
-        let id = registry.source(SourceRecord { name: feed.name.clone(), kind: SourceKind::Trace, location })?;
+        let id = registry.source(
+            SourceRecord { name: feed.name.clone(), kind: SourceKind::Trace, location },
+            &SourceRoots::default(),
+        )?;
         let mut tracker = Self { id, feed, next: 0, heads: BTreeMap::new(), began: None };
         tracker.resume(registry, archive)?;
         Ok(tracker)

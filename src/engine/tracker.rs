@@ -9,6 +9,7 @@
 //! Sources fail independently: the problem of one is noted in its [`Slot`], shown by `status`, and tried again
 //! ([`trouble`](super::trouble)); the rest is tracked.
 
+use super::beside::Beside;
 use super::board::Board;
 use super::collect::{drop_and_collect, measure};
 use super::collector::{Collector, Planning};
@@ -27,7 +28,7 @@ use super::trace::{TraceFeed, TraceTracker};
 use super::trouble::Trouble;
 use super::{EngineError, follow};
 use crate::config::Config;
-use crate::embedders::StaticModel;
+use crate::embedders;
 use crate::index::apply::{IndexWriter, Purpose};
 use crate::index::collect::CollectParts;
 use crate::store::{Layout, LookBook, StoreError, StoreMemo, WriterLock};
@@ -44,6 +45,10 @@ use std::time::{Duration, Instant};
 
 /// How long work in progress may take after a stop request.
 const GRACE: Duration = Duration::from_millis(600);
+
+/// How long a source that does not answer is waited for once all others are through, and how often it is looked for.
+const PATIENCE: Duration = Duration::from_secs(10);
+const TICK: Duration = Duration::from_millis(10);
 
 /// Requests a tracker to stop, within a second or so; clones share the request.
 #[derive(Clone, Default, Debug)]
@@ -171,7 +176,7 @@ impl Tracker {
             None => Arc::new(load_rules(config.rules.as_deref())?),
         };
         let outliner = extras.parsing.outliner()?;
-        let embedder: Arc<dyn Embedder> = extras.embedder.unwrap_or_else(|| Arc::new(StaticModel::new()));
+        let embedder: Arc<dyn Embedder> = extras.embedder.unwrap_or_else(embedders::configured);
         let OpenStore { lock, database, memo, mut archive, mut lexical, mut vectors } = OpenStore::open(&layout, &embedder)?;
         if config.collects_at_start() {
             let before = measure(&layout, &database)?;
@@ -219,7 +224,7 @@ impl Tracker {
         }
         let mut restores = Vec::new();
         for feed in extras.traces {
-            contents.add(Arc::new(TraceContents(feed.trace.clone())));
+            contents.add(Arc::new(TraceContents(feed.trace.clone())), Beside::new());
             let name = feed.name.clone();
             let trace = TraceTracker::register(feed, &mut registry, &archive)?;
             restores.extend(trace.restores(&mut registry, &archive, &database.catalogue())?);
@@ -357,10 +362,14 @@ impl Tracker {
                 self.take_up(index, opened)?;
             }
         }
+        let mut awaited: Option<Instant> = None;
         while !self.stop.is_asked() {
             match self.advance()? {
                 Progress::Nothing => break,
-                Progress::Taken => {}
+                // The others are through. What hangs stays left out, and says so.
+                Progress::Awaited if awaited.get_or_insert_with(Instant::now).elapsed() >= PATIENCE => break,
+                Progress::Awaited => std::thread::sleep(TICK),
+                Progress::Taken => awaited = None,
                 Progress::Failed(error) => failure = Some(error),
             }
         }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// The transient documents of all heads.
 #[derive(Default)]
-pub(super) struct Transient(BTreeMap<(View, DocumentPath), ContentId>);
+pub(super) struct Transient(BTreeMap<(View, DocumentPath), Document>);
 
 impl Transient {
     /// Applies an epoch's changes.
@@ -26,13 +26,13 @@ impl Transient {
             self.0.remove(&(*view, document.path.clone()));
         }
         for (view, document, _) in transient(1) {
-            self.0.insert((*view, document.path.clone()), document.content);
+            self.0.insert((*view, document.path.clone()), document.clone());
         }
     }
 
     /// Returns every such document.
-    pub(super) fn documents(&self) -> Vec<(View, DocumentPath, ContentId)> {
-        self.0.iter().map(|((view, path), content)| (*view, path.clone(), *content)).collect()
+    pub(super) fn documents(&self) -> Vec<(View, Document)> {
+        self.0.iter().map(|((view, _), document)| (*view, document.clone())).collect()
     }
 }
 
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn document(path: &str, content: u8, outcome: Outcome) -> Document {
-        Document { path: path.into(), content: ContentId::from_bytes([content; 20]), outcome }
+        Document { path: path.into(), content: ContentId::from_bytes([content; 20]), outcome, charset: None }
     }
 
     fn missing() -> Outcome {
@@ -93,7 +93,8 @@ mod tests {
             (View(1), document("a", 4, missing()), 1),
             (View(2), document("a", 1, missing()), -1),
         ]);
-        let contents: Vec<u8> = transient.documents().iter().map(|(.., content)| content.as_bytes()[0]).collect();
+        let contents: Vec<u8> =
+            transient.documents().iter().map(|(_, document)| document.content.as_bytes()[0]).collect();
         assert_eq!(contents, [4, 2]);
     }
 }

@@ -10,7 +10,7 @@ use super::lexical::{LexicalError, LexicalReader, LexicalView, LiveStatistics, O
 use super::order::TieOrder;
 use super::vector::{Shape, VectorError, VectorReader, VectorSet};
 use crate::store::{Catalogue, Columns, Coverage, Database, Judge, Layout, Lease, StoreError, StoreMemo};
-use dataflows::data::{DocumentPath, Fingerprint};
+use dataflows::data::{DocumentPath, ModelId};
 use half::f16;
 use roaring::RoaringBitmap;
 use snapshots::{Archive, ArchiveError, Ordinal, Tokens, VersionId};
@@ -46,6 +46,7 @@ pub enum ReaderError {
 /// A store open for reading.
 pub struct IndexReader {
     layout: Layout,
+    shape: Shape,
     database: Database,
     catalogue: Catalogue,
     memo: StoreMemo,
@@ -58,7 +59,8 @@ struct Parts {
     lease: Lease,
     archive: Archive,
     lexical: LexicalReader,
-    vectors: VectorReader,
+    /// Once a question by vectors was asked.
+    vectors: Option<VectorReader>,
     maps: OrdinalMaps,
     /// In order of use, the latest last.
     views: Vec<Arc<IndexView>>,
@@ -83,11 +85,9 @@ pub struct IndexView {
     pub entries: RoaringBitmap,
     /// The words of the live entries.
     pub lexical: LexicalView,
-    /// The vectors, of live entries and of dead ones.
-    pub vectors: VectorSet,
-    /// Live entries without a vector: they can have none, or are owed one.
-    without_vector: RoaringBitmap,
-    /// How many of them are owed one, once that was asked.
+    /// The vectors, of live entries and of dead ones, after the first request for them.
+    vectors: OnceLock<VectorSet>,
+    /// How many live entries are owed a vector, after the first request.
     owed: OnceLock<u64>,
 }
 
@@ -96,7 +96,7 @@ impl IndexReader {
     ///
     /// # Errors
     /// If there is no store, or a part of it is damaged, of another format, or of another model.
-    pub fn open(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Self, ReaderError> {
+    pub fn open(layout: &Layout, model: ModelId, dimensions: u32) -> Result<Self, ReaderError> {
         layout.check()?;
         let mut lease = Lease::take(layout)?;
         // A store without a published version may lack any of its parts.
@@ -109,11 +109,11 @@ impl IndexReader {
         }
         let database = Database::open_reader(layout)?;
         let lexical = LexicalReader::open(&layout.lexical())?;
-        let vectors = VectorReader::open(&layout.vectors(), Shape { dimensions, model })?;
         lease.renew(archive.log_bytes())?;
-        let parts = Parts { lease, archive, lexical, vectors, maps: OrdinalMaps::new(), views: Vec::new() };
+        let parts = Parts { lease, archive, lexical, vectors: None, maps: OrdinalMaps::new(), views: Vec::new() };
         Ok(Self {
             layout: layout.clone(),
+            shape: Shape { dimensions, model },
             catalogue: database.catalogue(),
             memo: database.memo(model),
             coverage: database.coverage(model),
@@ -134,14 +134,19 @@ impl IndexReader {
         let moved = parts.archive.refresh()?;
         if moved {
             parts.lexical.reload()?;
-            parts.vectors.refresh()?;
+            if let Some(vectors) = &mut parts.vectors {
+                vectors.refresh()?;
+            }
             let Parts { archive, views, .. } = &mut *parts;
             views.retain(|view| view.versions.iter().all(|version| !archive.is_dropped(*version)));
             parts.lease.renew(parts.archive.log_bytes())?;
         } else if parts.views.iter().any(|view| view.owed.get().is_some_and(|owed| *owed > 0)) {
-            // What is owed comes without a new version.
-            if parts.vectors.refresh()? {
-                parts.views.clear();
+            // An owed vector comes without a new version.
+            let Parts { vectors, views, .. } = &mut *parts;
+            if let Some(vectors) = vectors
+                && vectors.refresh()?
+            {
+                views.clear();
             }
         }
         Ok(moved)
@@ -171,11 +176,10 @@ impl IndexReader {
         };
         let view = Arc::new(IndexView {
             versions: versions.to_vec(),
-            without_vector: &entries - &parts.vectors.held(),
+            vectors: OnceLock::new(),
             owed: OnceLock::new(),
             entries,
             lexical,
-            vectors: parts.vectors.set(),
         });
         if parts.views.len() == KEPT_VIEWS {
             parts.views.remove(0);
@@ -202,8 +206,31 @@ impl IndexReader {
         Ok((entries, statistics))
     }
 
-    /// Returns how many live entries of a view are owed a vector, since the model failed or a file was lost: what is near to a
-    /// question may be among them.
+    /// Returns the vectors of a view's entries, and of others. Opens their files the first time: a question by words needs none of them.
+    ///
+    /// # Errors
+    /// If a file is damaged, of another format, or of another model.
+    pub fn vectors(&self, view: &IndexView) -> Result<VectorSet, ReaderError> {
+        if let Some(set) = view.vectors.get() {
+            return Ok(set.clone());
+        }
+        // Opened after the log, it holds what the versions need, and perhaps more.
+        let set = self.newest_vectors()?;
+        Ok(view.vectors.get_or_init(|| set).clone())
+    }
+
+    /// Returns the vectors as last read; opens their files the first time.
+    fn newest_vectors(&self) -> Result<VectorSet, ReaderError> {
+        let mut parts = self.parts();
+        let vectors = match &mut parts.vectors {
+            Some(vectors) => vectors,
+            none => none.insert(VectorReader::open(&self.layout.vectors(), self.shape)?),
+        };
+        Ok(vectors.set())
+    }
+
+    /// Returns how many live entries of a view are owed a vector, because the model failed or a file was lost: the nearest
+    /// entries to a question may be among them.
     ///
     /// Costs a look at the bitmap of the entries that can have none, the first time and where some have none.
     ///
@@ -213,9 +240,10 @@ impl IndexReader {
         if let Some(owed) = view.owed.get() {
             return Ok(*owed);
         }
-        let owed = match view.without_vector.is_empty() {
+        let without = &view.entries - self.vectors(view)?.has();
+        let owed = match without.is_empty() {
             true => 0,
-            false => (&view.without_vector - self.coverage.without()?).len(),
+            false => (without - self.coverage.without()?).len(),
         };
         if owed > 0 {
             tracing::warn!(
@@ -230,8 +258,7 @@ impl IndexReader {
     /// # Errors
     /// Where the database fails.
     pub fn owed_entries(&self, entries: &RoaringBitmap) -> Result<Vec<(Ordinal, String)>, ReaderError> {
-        let held = self.parts().vectors.held();
-        let owed = entries - held - self.coverage.without()?;
+        let owed = entries - self.newest_vectors()?.has() - self.coverage.without()?;
         if owed.is_empty() {
             return Ok(Vec::new());
         }
@@ -245,8 +272,7 @@ impl IndexReader {
     /// # Errors
     /// Where the database fails, or the vectors cannot be read.
     pub fn vector_of(&self, entry: Ordinal) -> Result<Given, ReaderError> {
-        let vectors = self.parts().vectors.set();
-        if let Some(components) = vectors.vector_of(entry)? {
+        if let Some(components) = self.newest_vectors()?.vector_of(entry)? {
             return Ok(Given::Vector(components));
         }
         if self.coverage.without()?.contains(entry.get()) {

@@ -23,6 +23,7 @@ mod sample;
 mod work;
 
 pub use page::{page, plot_files};
+pub(crate) use plot::{STYLE, escape};
 pub use report::{
     AgainstRebuild, Differing, FirstLoad, Histogram, ProofReport, Ratio, RebuildRow, Report, Setting, StageTimes,
     TraceFacts, Trend, WorkReport,

@@ -15,7 +15,7 @@ const RIGHT: f64 = 24.0;
 const MOST: usize = 4_000;
 
 /// The style of plots, light and dark, in a page and in a separate file.
-pub(super) const STYLE: &str = "
+pub(crate) const STYLE: &str = "
 :root { color-scheme: light dark; --ink: #1b2330; --paper: #fff; --soft: #66707f; --grid: #d8dde5; --one: #1f6f8b; --two: #c2532f; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e4e8ee; --paper: #14181f; --soft: #97a1b0; --grid: #2d3542; --one: #5cb3cf; --two: #ee8a63; } }
 svg text { font: 11px system-ui, sans-serif; fill: var(--soft); } svg .title { font-size: 13px; font-weight: 600; fill: var(--ink); }
@@ -31,7 +31,7 @@ pub(super) fn file(svg: &str) -> String {
 }
 
 /// Returns text with HTML escapes.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

@@ -9,7 +9,7 @@ use super::sample::{Readings, Sample, written};
 use super::work::Proof;
 use super::{ReplayError, graph, rebuild};
 use crate::config::Config;
-use crate::embedders::{NoModel, StaticModel};
+use crate::embedders::{self, NoModel};
 use crate::engine::{Extras, Stop, TraceFeed, Tracker, TrackerOptions};
 use crate::index::apply::Published;
 use crate::store::Layout;
@@ -38,7 +38,7 @@ pub enum Model {
 impl Model {
     pub(super) fn embedder(self) -> Arc<dyn Embedder> {
         match self {
-            Self::BuiltIn => Arc::new(StaticModel::new()),
+            Self::BuiltIn => embedders::configured(),
             Self::None => Arc::new(NoModel),
         }
     }

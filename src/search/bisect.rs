@@ -125,16 +125,8 @@ pub fn bisect(
     if let Some(rank) = rank {
         return Err(BisectError::NotBad { commit: to.commit.to_string(), path: path.clone(), rank });
     }
-    let line = line(searcher, from.source, from.version, to.version).ok_or_else(not_on_line)?;
+    let snapshots = snapshots_between(searcher, &from, &to).ok_or_else(not_on_line)?;
     let (mut last_good, mut first_bad) = ((from, from_hits), (to, to_hits));
-    let snapshots: Vec<Selected> = searcher.reader().with_archive(|archive| {
-        let select = |version: &VersionId| {
-            let version = archive.version(*version)?;
-            let (version, commit, epoch) = (version.id, version.commit, version.epoch.get());
-            Some(Selected { version, commit, epoch, is_head: false, ..good.clone() })
-        };
-        line.iter().filter_map(select).collect()
-    });
     let mut between = 0..snapshots.len().saturating_sub(1);
     while between.end - between.start > 1 {
         let middle = between.start + (between.end - between.start) / 2;
@@ -150,7 +142,25 @@ pub fn bisect(
     Ok(Bisection { snapshots: snapshots.len(), searches, last_good, first_bad })
 }
 
-/// Returns the snapshots from `good` to `bad` along first parents, both included; nothing if `bad` does not lead there.
+/// Returns the snapshots from one to another along first parents, both included, oldest first; nothing if the later does not lead to the
+/// earlier.
+#[must_use]
+pub fn snapshots_between(searcher: &Searcher, from: &Selected, to: &Selected) -> Option<Vec<Selected>> {
+    if from.version == to.version {
+        return Some(vec![from.clone()]);
+    }
+    let line = line(searcher, from.source, from.version, to.version).filter(|_| from.source == to.source)?;
+    Some(searcher.reader().with_archive(|archive| {
+        let select = |version: &VersionId| {
+            let version = archive.version(*version)?;
+            let (version, commit, epoch) = (version.id, version.commit, version.epoch.get());
+            Some(Selected { version, commit, epoch, is_head: false, ..from.clone() })
+        };
+        line.iter().filter_map(select).collect()
+    }))
+}
+
+/// Returns the versions from `good` to `bad` along first parents, both included; nothing if `bad` does not lead there.
 fn line(searcher: &Searcher, source: SourceId, good: VersionId, bad: VersionId) -> Option<Vec<VersionId>> {
     let by_log = searcher.reader().with_archive(|archive| line_of_log(archive, good, bad));
     by_log.or_else(|| {

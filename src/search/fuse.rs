@@ -1,6 +1,6 @@
 //! Fusion of ranked lists.
 //!
-//! In: the ranked list of each index, read to one depth and then deeper. Out: one list, piece by piece.
+//! In: ranked lists, however many, read to one depth and then deeper. Out: one list, piece by piece.
 //!
 //! Down to the first depth the score is the sum of reciprocal ranks (Cormack, Clarke, Büttcher: "Reciprocal Rank Fusion
 //! outperforms Condorcet and individual rank learning methods", SIGIR 2009): Σ 1 / (60 + rank). A deeper entry counts by its
@@ -11,17 +11,14 @@
 //! list, which are the index's own). The result depends on the lists and on the depths to which they were read; ties are ordered
 //! by the order of ties, never by ordinal.
 
-use super::hits::{Found, Ranked};
+use super::hits::Found;
+use super::ranked::{Ranked, RankedList};
 use crate::index::{TieOrder, TopK};
 use rustc_hash::{FxHashMap, FxHashSet};
 use snapshots::Ordinal;
-use std::collections::hash_map::Entry;
 
 /// The constant of the method, as in its paper.
 const K: f32 = 60.0;
-
-/// A ranked list, best first.
-pub(super) type List = [(Ordinal, f32)];
 
 /// Lists that are read deeper and deeper, and the entries already returned.
 #[derive(Default)]
@@ -31,21 +28,13 @@ pub(super) struct Fusion {
 }
 
 impl Fusion {
-    /// Returns the entries that the BM25 and the vector list, read to `depth`, add to the earlier ones, best first. One list may
-    /// be missing; then the scores are those of the other.
-    pub(super) fn deepen(
-        &mut self,
-        depth: usize,
-        bm25: Option<&List>,
-        near: Option<&List>,
-        ties: &dyn TieOrder,
-    ) -> Vec<Found> {
+    /// Returns what the lists, read to `depth`, add to what was given before, best first. Where there is one list, the scores are
+    /// its own.
+    pub(super) fn deepen(&mut self, depth: usize, lists: &[RankedList], ties: &dyn TieOrder) -> Vec<Found> {
         let before = std::mem::replace(&mut self.depth, depth);
-        let found = match (bm25, near) {
-            (Some(bm25), Some(near)) => self.fuse(before, bm25, near, ties),
-            (Some(list), None) => self.single(before, list, |found, ranked| found.bm25 = Some(ranked)),
-            (None, Some(list)) => self.single(before, list, |found, ranked| found.vector = Some(ranked)),
-            (None, None) => Vec::new(),
+        let found = match lists {
+            [list] => self.single(before, list),
+            lists => self.fuse(before, lists, ties),
         };
         self.given.extend(found.iter().map(|found| found.ordinal));
         found
@@ -53,53 +42,40 @@ impl Fusion {
 
     /// Returns the new entries of a list after the first `before`, with their ranks. Late entries of an approximate list come
     /// after them as well.
-    fn fresh(&self, before: usize, list: &List) -> impl Iterator<Item = (Ordinal, Ranked)> {
+    fn fresh(&self, before: usize, list: &RankedList) -> impl Iterator<Item = (Ordinal, Ranked)> {
         (1..)
-            .zip(list)
+            .zip(&list.hits)
             .filter(|(_, (ordinal, _))| !self.given.contains(ordinal))
             .map(move |(rank, &(ordinal, score))| (ordinal, Ranked { rank: rank.max(before + 1), score }))
     }
 
-    fn single(&self, before: usize, list: &List, place: impl Fn(&mut Found, Ranked)) -> Vec<Found> {
+    fn single(&self, before: usize, list: &RankedList) -> Vec<Found> {
         let found = self.fresh(before, list).map(|(ordinal, ranked)| {
             let mut found = Found { score: ranked.score, ..Found::new(ordinal) };
-            place(&mut found, ranked);
+            found.ranks.push(&list.name, ranked);
             found
         });
         found.collect()
     }
 
-    fn fuse(&self, before: usize, bm25: &List, near: &List, ties: &dyn TieOrder) -> Vec<Found> {
+    fn fuse(&self, before: usize, lists: &[RankedList], ties: &dyn TieOrder) -> Vec<Found> {
         let mut fused: FxHashMap<Ordinal, Found> = FxHashMap::default();
-        for (ordinal, ranked) in self.fresh(before, bm25) {
-            fused.insert(ordinal, Found { bm25: Some(ranked), ..Found::new(ordinal) });
-        }
-        for (ordinal, ranked) in self.fresh(before, near) {
-            match fused.entry(ordinal) {
-                Entry::Occupied(mut both) => both.get_mut().vector = Some(ranked),
-                Entry::Vacant(alone) => {
-                    alone.insert(Found { vector: Some(ranked), ..Found::new(ordinal) });
-                }
+        for list in lists {
+            for (ordinal, ranked) in self.fresh(before, list) {
+                fused.entry(ordinal).or_insert_with(|| Found::new(ordinal)).ranks.push(&list.name, ranked);
             }
         }
         let mut best = TopK::new(fused.len(), ties);
         for found in fused.values_mut() {
             if before > 0 {
-                keep_better(found);
+                // Whether the other rank is known depends on how deep its list was read.
+                found.ranks.keep_best();
             }
-            let ranks = [found.bm25, found.vector].into_iter().flatten();
+            let ranks = found.ranks.iter().map(|(_, ranked)| ranked);
             found.score = if before > 0 { ranks.map(worth).fold(0.0, f32::max) } else { ranks.map(worth).sum() };
             best.push(found.ordinal, found.score);
         }
         best.into_ranked().into_iter().filter_map(|(ordinal, _)| fused.remove(&ordinal)).collect()
-    }
-}
-
-/// Removes the rank that does not count: whether it is known depends on the depth of the other list.
-fn keep_better(found: &mut Found) {
-    if let (Some(bm25), Some(vector)) = (found.bm25, found.vector) {
-        found.bm25 = Some(bm25).filter(|bm25| bm25.rank <= vector.rank);
-        found.vector = Some(vector).filter(|vector| vector.rank <= bm25.rank);
     }
 }
 
@@ -110,6 +86,7 @@ fn worth(ranked: Ranked) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::ranked::ListName;
     use proptest::prelude::*;
     use std::cmp::Ordering;
 
@@ -126,10 +103,25 @@ mod tests {
         (0_u16..).zip(ordinals).map(|(at, &ordinal)| (Ordinal::new(ordinal), last - f32::from(at))).collect()
     }
 
+    fn both(words: &[(Ordinal, f32)], vectors: &[(Ordinal, f32)]) -> [RankedList; 2] {
+        let list = |name, hits: &[(Ordinal, f32)]| RankedList { name, hits: hits.to_vec() };
+        [list(ListName::BM25, words), list(ListName::VECTOR, vectors)]
+    }
+
+    #[test]
+    fn a_third_list_counts_as_the_others_do() {
+        let mut lists = both(&list(&[1, 2]), &list(&[2, 3])).to_vec();
+        lists.push(RankedList { name: ListName::VECTOR, hits: list(&[3, 1, 4]) });
+        let fused = Fusion::default().deepen(200, &lists, &ByNumber);
+        let order: Vec<u32> = fused.iter().map(|found| found.ordinal.get()).collect();
+        assert_eq!(order, [1, 2, 3, 4]);
+        assert_eq!(fused[2].score, 1.0 / 62.0 + 1.0 / 61.0);
+    }
+
     #[test]
     fn what_both_lists_name_comes_first_and_ties_are_ordered() {
         let (words, vectors) = (list(&[5, 9, 7]), list(&[9, 3]));
-        let fused = Fusion::default().deepen(200, Some(&words), Some(&vectors), &ByNumber);
+        let fused = Fusion::default().deepen(200, &both(&words, &vectors), &ByNumber);
         let order: Vec<u32> = fused.iter().map(|found| found.ordinal.get()).collect();
         assert_eq!(order, [9, 5, 3, 7]);
         assert_eq!(fused[0].score, 1.0 / 62.0 + 1.0 / 61.0);
@@ -139,8 +131,8 @@ mod tests {
     fn two_deep_ranks_stand_behind_a_near_one() {
         let (words, vectors) = (list(&[1, 2, 8, 9]), list(&[3, 4, 8, 7]));
         let mut fusion = Fusion::default();
-        let near = fusion.deepen(2, Some(&words[..2]), Some(&vectors[..2]), &ByNumber);
-        let deep = fusion.deepen(4, Some(&words), Some(&vectors), &ByNumber);
+        let near = fusion.deepen(2, &both(&words[..2], &vectors[..2]), &ByNumber);
+        let deep = fusion.deepen(4, &both(&words, &vectors), &ByNumber);
         let order: Vec<u32> = near.iter().chain(&deep).map(|found| found.ordinal.get()).collect();
         assert_eq!(order, [1, 3, 2, 4, 8, 7, 9]);
         assert_eq!((deep[0].score, deep[1].score), (1.0 / 63.0, 1.0 / 64.0));
@@ -168,7 +160,7 @@ mod tests {
             let (mut depth, mut all) = (first, Vec::new());
             loop {
                 let cut = |list: &Vec<(Ordinal, f32)>| list[..depth.min(list.len())].to_vec();
-                all.extend(fusion.deepen(depth, Some(&cut(&words)), Some(&cut(&vectors)), &ByNumber));
+                all.extend(fusion.deepen(depth, &both(&cut(&words), &cut(&vectors)), &ByNumber));
                 if depth > words.len().max(vectors.len()) {
                     break;
                 }
@@ -180,8 +172,8 @@ mod tests {
             prop_assert_eq!((given.len(), all.len()), (vectors.len(), vectors.len()));
             // A reported rank is the true one, and the score follows from the reported ranks.
             for found in &all {
-                for (list, ranked) in [(&words, found.bm25), (&vectors, found.vector)] {
-                    if let Some(ranked) = ranked {
+                for (list, name) in [(&words, ListName::BM25), (&vectors, ListName::VECTOR)] {
+                    if let Some(ranked) = found.ranks.of(&name) {
                         prop_assert_eq!(list[ranked.rank - 1].0, found.ordinal);
                     }
                 }

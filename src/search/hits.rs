@@ -4,6 +4,7 @@
 
 use super::SearchError;
 use super::lines::{document_of, lines_of};
+use super::ranked::Ranks;
 use super::revision::Selected;
 use crate::index::{IndexReader, ReaderError};
 use crate::store::EntryRecord;
@@ -13,34 +14,23 @@ use rustc_hash::FxHashMap;
 use snapshots::{CommitId, Introduced, Ordinal};
 use std::collections::hash_map::Entry as MapEntry;
 
-/// Rank and score of an entry in one of the fused lists.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Ranked {
-    /// From 1.
-    pub rank: usize,
-    /// BM25 or cosine.
-    pub score: f32,
-}
-
 /// A found entry, before its text is read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Found {
     /// The entry.
     pub ordinal: Ordinal,
     /// The score of its ranking.
     pub score: f32,
-    /// Its rank and score in the BM25 list.
-    pub bm25: Option<Ranked>,
-    /// Its rank and score in the vector list.
-    pub vector: Option<Ranked>,
+    /// Its places in the lists.
+    pub ranks: Ranks,
     /// Whether it is weak: it has no word of the query, and a low cosine.
     pub weak: bool,
 }
 
 impl Found {
     /// Returns an entry without any data.
-    pub(super) const fn new(ordinal: Ordinal) -> Self {
-        Self { ordinal, score: 0.0, bm25: None, vector: None, weak: false }
+    pub(super) fn new(ordinal: Ordinal) -> Self {
+        Self { ordinal, score: 0.0, ranks: Ranks::default(), weak: false }
     }
 }
 
@@ -87,10 +77,8 @@ pub struct Hit {
     pub introduced_in: Option<IntroducedIn>,
     /// The text.
     pub text: String,
-    /// Its rank and score in the BM25 list, if that counts towards the score.
-    pub bm25: Option<Ranked>,
-    /// Its rank and score in the vector list, if that counts towards the score.
-    pub vector: Option<Ranked>,
+    /// Its places in the lists, where they count towards the score.
+    pub ranks: Ranks,
     /// Whether it is weak: it has no word of the query, and a low cosine.
     pub weak: bool,
 }
@@ -155,8 +143,7 @@ pub(super) fn read(
                 card: card.clone(),
                 introduced_in: introduced[position],
                 text,
-                bm25: found.bm25,
-                vector: found.vector,
+                ranks: found.ranks.clone(),
                 weak: found.weak,
             });
             if fold {

@@ -10,10 +10,11 @@ use super::SearchError;
 use super::doubt::mark;
 use super::fuse::Fusion;
 use super::hits::{self, Found, Hit};
+use super::ranked::{ListName, RankedList};
 use super::request::{Answer, Mode, Request};
 use super::revision::{Revisions, Selected};
 use super::thin::{Candidate, Thinning};
-use crate::embedders::StaticModel;
+use crate::embedders;
 use crate::index::lexical::Asked;
 use crate::index::vector::{Nearest, Reach};
 use crate::index::{IndexReader, IndexView};
@@ -32,16 +33,23 @@ const DEPTH: usize = 200;
 pub struct Searcher {
     reader: IndexReader,
     revisions: Revisions,
-    model: StaticModel,
+    model: Arc<dyn Embedder>,
 }
 
 impl Searcher {
-    /// Opens a store.
+    /// Opens a store for questions by the configured model.
     ///
     /// # Errors
     /// If there is none, or it has no version.
     pub fn open(layout: &Layout) -> Result<Self, SearchError> {
-        let model = StaticModel::new();
+        Self::open_with(layout, embedders::configured())
+    }
+
+    /// Opens a store for questions by a model.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_with(layout: &Layout, model: Arc<dyn Embedder>) -> Result<Self, SearchError> {
         let reader =
             IndexReader::open(layout, model.fingerprint(), u32::try_from(model.dimensions()).unwrap_or(u32::MAX))?;
         let revisions = Revisions::new(&reader)?;
@@ -52,6 +60,12 @@ impl Searcher {
     #[must_use]
     pub const fn reader(&self) -> &IndexReader {
         &self.reader
+    }
+
+    /// Returns the model that embeds questions.
+    #[must_use]
+    pub fn model(&self) -> &dyn Embedder {
+        &*self.model
     }
 
     /// Returns the resolver of names and times.
@@ -106,7 +120,7 @@ impl Searcher {
         let without_vector = if request.mode == Mode::Bm25 { 0 } else { self.reader.owed_vectors(&view)? };
         let asked = Asked::read(&request.query);
         let (mut found, exact) = self.retrieve(request, &asked, &view, filtered.as_ref())?;
-        mark(&mut found, (request.query.as_str(), &asked), &self.model, &view, &self.reader)?;
+        mark(&mut found, (request.query.as_str(), &asked), &*self.model, &view, &self.reader)?;
         let hits = self.hits(request, &at, &view, filtered.as_ref(), &found)?;
         let unknown_terms = unknown(&view, &asked)?;
         self.reader.let_go_of_much();
@@ -141,32 +155,36 @@ impl Searcher {
             Mode::Bm25 => None,
             Mode::Hybrid | Mode::Vector => self.model.embed_query(&request.query)?,
         };
+        let question = match question {
+            Some(question) => Some((question, self.reader.vectors(view)?)),
+            None => None,
+        };
         let alive = filter.unwrap_or(&view.entries);
         let reach = if request.exact { Reach::All } else { Reach::Near };
         let (mut exact, mut depth) = (true, DEPTH);
         let (mut fusion, mut thinning) = (Fusion::default(), Thinning::new(request.k, request.per_document));
         loop {
-            let by_words = || match request.mode {
-                Mode::Vector => Ok(Vec::new()),
-                Mode::Hybrid | Mode::Bm25 => view.lexical.search(&asked.query, depth, filter, &self.reader),
+            let by_words = || -> Result<RankedList, SearchError> {
+                let hits = view.lexical.search(&asked.query, depth, filter, &self.reader)?;
+                Ok(RankedList { name: ListName::BM25, hits })
             };
             let by_vector = || match &question {
-                Some(question) => view.vectors.search(alive, question, depth, reach, &self.reader),
+                Some((question, vectors)) => vectors.search(alive, question, depth, reach, &self.reader),
                 None => Ok(Nearest { ranked: Vec::new(), exact: true }),
             };
-            let (bm25, near) = match request.mode {
-                Mode::Hybrid => rayon::join(by_words, by_vector),
-                Mode::Bm25 | Mode::Vector => (by_words(), by_vector()),
+            let (words, near) = match request.mode {
+                Mode::Hybrid => {
+                    let (words, near) = rayon::join(by_words, by_vector);
+                    (Some(words?), Some(near?))
+                }
+                Mode::Bm25 => (Some(by_words()?), None),
+                Mode::Vector => (None, Some(by_vector()?)),
             };
-            let (bm25, Nearest { ranked: near, exact: is_exact }) = (bm25?, near?);
-            exact &= is_exact;
-            let is_exhausted = bm25.len() < depth && near.len() < depth;
-            let (bm25, near) = match request.mode {
-                Mode::Bm25 => (Some(bm25.as_slice()), None),
-                Mode::Vector => (None, Some(near.as_slice())),
-                Mode::Hybrid => (Some(bm25.as_slice()), Some(near.as_slice())),
-            };
-            self.thin_out(&fusion.deepen(depth, bm25, near, &self.reader), request.fold, &mut thinning)?;
+            exact &= near.as_ref().is_none_or(|near| near.exact);
+            let near = near.map(|near| RankedList { name: ListName::VECTOR, hits: near.ranked });
+            let lists: Vec<RankedList> = words.into_iter().chain(near).collect();
+            let is_exhausted = lists.iter().all(|list| list.hits.len() < depth);
+            self.thin_out(&fusion.deepen(depth, &lists, &self.reader), request.fold, &mut thinning)?;
             if thinning.is_full() || is_exhausted {
                 return Ok((thinning.into_kept(), exact));
             }
@@ -184,9 +202,9 @@ impl Searcher {
                 true => self.reader.catalogue().text_numbers(part.iter().map(|found| found.ordinal))?,
                 false => Vec::new(),
             };
-            for (at, &found) in part.iter().enumerate() {
+            for (at, found) in part.iter().enumerate() {
                 let path = self.reader.path_number(found.ordinal)?;
-                thinning.offer(Candidate { found, path, text: texts.get(at).copied() });
+                thinning.offer(Candidate { found: found.clone(), path, text: texts.get(at).copied() });
             }
         }
         Ok(())

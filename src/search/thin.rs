@@ -10,7 +10,7 @@ use super::hits::Found;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A ranked entry, with the numbers of its path and text.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) found: Found,
     /// Its document's path.

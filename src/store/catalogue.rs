@@ -263,7 +263,7 @@ impl Catalogue {
     /// Writes the token counts of entries into their rows; nothing else of a row changes.
     ///
     /// # Errors
-    /// Where the disk is full, or a row is missing.
+    /// If the disk is full, or a row is missing.
     pub fn put_tokens(
         &self,
         to: &mut WriteTransaction<'_>,

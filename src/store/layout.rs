@@ -6,6 +6,7 @@
 use super::StoreError;
 use super::shared::make_folder;
 use crate::watch::STORE_MARK;
+use dataflows::data::{Hasher, ModelId};
 use snapshots::lock_for_writer;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -15,6 +16,9 @@ use std::path::{Path, PathBuf};
 pub const STORE_FORMAT: u32 = 4;
 /// The oldest format that a writer of this build brings to its own ([`upgrade`](super::upgrade)).
 const OLDEST_FORMAT: u32 = 2;
+
+/// The scope of a vector set: so far each is for all entries.
+const ALL_ENTRIES: &[u8] = b"all";
 
 /// Read by git: nothing in the folder belongs to a repository.
 const GITIGNORE: &str = "*\n";
@@ -132,7 +136,7 @@ impl Layout {
         written.map_err(io("write", &path))
     }
 
-    /// Says that the store is of this build's format; durable when it returns.
+    /// Writes this build's format; durable when it returns.
     pub(super) fn put_format(&self) -> Result<(), StoreError> {
         let (format, new) = (self.format_file(), self.root.join("FORMAT.new"));
         let written = File::create(&new).and_then(|mut file| {
@@ -173,6 +177,12 @@ impl Layout {
         self.root.join("vectors")
     }
 
+    /// Returns the folder of a vector set: the vectors of a model for all entries.
+    #[must_use]
+    pub fn vector_set(&self, model: ModelId) -> PathBuf {
+        self.vectors().join(vector_set(model))
+    }
+
     /// Returns the file with a tracker's report.
     #[must_use]
     pub fn state(&self) -> PathBuf {
@@ -209,7 +219,14 @@ fn under_way() -> String {
     format!(" to {STORE_FORMAT}")
 }
 
-/// Returns a function that wraps what the system said of `path`.
+/// Returns the name of a vector set: it follows from the model and from which entries the set is for.
+#[must_use]
+pub fn vector_set(model: ModelId) -> String {
+    let [name, _] = Hasher::new("vector set").part(&model.to_bytes()).part(ALL_ENTRIES).finish();
+    format!("{name:016x}")
+}
+
+/// Returns a function that wraps a system error on `path`.
 pub(super) fn io(attempt: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
     let path = path.to_owned();
     move |source| StoreError::Io { attempt, path, source }

@@ -5,13 +5,10 @@
 //! **Invariant:** losing it costs a second look and nothing else, because the version log has the content of directories. It is
 //! replaced as a whole, and only if something in it changed.
 
-use super::{Layout, StoreError};
+use super::{Layout, StoreError, note};
 use crate::watch::directory::Looks;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// Largest file that is read; an honest one has some hundred bytes a directory.
-const MAX_BYTES: u64 = 4 << 20;
 
 /// The looks of every directory, by the number of its view.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -21,11 +18,7 @@ impl LookBook {
     /// Returns the observations of the last tracker, if they can be read.
     #[must_use]
     pub fn read(layout: &Layout) -> Self {
-        let path = layout.looks();
-        if std::fs::metadata(&path).map_or(true, |metadata| metadata.len() > MAX_BYTES) {
-            return Self::default();
-        }
-        std::fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+        note::read(&layout.looks()).unwrap_or_default()
     }
 
     /// Returns the observations of a view.
@@ -43,12 +36,7 @@ impl LookBook {
             return Ok(());
         }
         self.0.insert(view, looks.clone());
-        let path = layout.looks();
-        let temporary = path.with_extension("new");
-        let failed = |source| StoreError::Io { attempt: "write", path: path.clone(), source };
-        let text = serde_json::to_vec(self).map_err(|error| failed(error.into()))?;
-        std::fs::write(&temporary, text).map_err(failed)?;
-        std::fs::rename(&temporary, &path).map_err(failed)
+        note::replace(&layout.looks(), self)
     }
 }
 

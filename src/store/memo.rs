@@ -20,14 +20,14 @@ mod flush;
 
 use super::mapped::Mapped;
 use super::packing::{
-    Head, NumberedChunk, NumberedList, PackedCleaned, TextPlace, places, unpack_head, unpack_list,
+    Head, NumberedChunk, NumberedList, PackedCleaned, TextPlace, no_syntax_of, places, unpack_head, unpack_list,
 };
 use super::seen::head_key;
 use super::tables::{Opened, Tables};
 use super::texts::TextHashes;
 use super::vectors::{NO_VECTOR, Stored, vector_id};
 use super::{CodecError, StoreError, WriteTransaction};
-use dataflows::data::{Chunk, ChunkingId, Cleaned, DocumentId, EmbedInput, Fingerprint, TextHash};
+use dataflows::data::{Chunk, ChunkingId, Cleaned, DocumentId, EmbedInput, ModelId, NoSyntax, TextHash};
 use dataflows::embed::Vector;
 use dataflows::memo::{Chunked, Embedded, Keep, Memo};
 use half::f16;
@@ -59,7 +59,7 @@ pub struct StoreMemo(Arc<Shared>);
 
 struct Shared {
     mapped: Mapped,
-    model: Fingerprint,
+    model: ModelId,
     results: RwLock<Results>,
     /// The limit of pending bytes; see [`pending_bytes`].
     bearable: AtomicUsize,
@@ -133,7 +133,7 @@ impl Results {
 }
 
 impl StoreMemo {
-    pub(super) fn new(mapped: Mapped, model: Fingerprint) -> Self {
+    pub(super) fn new(mapped: Mapped, model: ModelId) -> Self {
         let file = mapped.tables().and_then(|tables| tables.disk_bytes()).unwrap_or_default();
         let bearable = AtomicUsize::new(pending_bytes(file));
         Self(Arc::new(Shared { mapped, model, results: RwLock::default(), bearable, failure: Mutex::default() }))
@@ -158,10 +158,20 @@ impl StoreMemo {
         })
     }
 
+    /// Returns why the chunks of a stored list were cut without their syntax, where they were.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub fn no_syntax(&self, id: ChunkingId) -> Result<Option<NoSyntax>, StoreError> {
+        let tables = self.0.mapped.tables()?;
+        let txn = tables.read()?;
+        Ok(tables.chunks.bytes(&txn, &id.to_bytes())?.and_then(no_syntax_of))
+    }
+
     /// Writes what is pending into a publish's transaction, and where the vectors of `placed` are now, each with an entry whose
     /// row the vector files have. The results stay in memory until [`Self::flushed`].
     ///
-    /// Vectors that no entry has stay pending: an epoch that comes will place most of them.
+    /// Vectors that no entry has stay pending: a later epoch places most of them.
     ///
     /// # Errors
     /// Where the disk or the map is full.

@@ -32,6 +32,7 @@ mod lease;
 mod looks;
 mod mapped;
 mod memo;
+mod note;
 mod numbering;
 mod packing;
 mod records;
@@ -54,7 +55,7 @@ pub use collected::LastCollection;
 pub use columns::{Columns, Judge};
 pub use coverage::Coverage;
 pub use identity::SourceRoots;
-pub use layout::{Layout, STORE_FORMAT, WriterLock, writer};
+pub use layout::{Layout, STORE_FORMAT, WriterLock, vector_set, writer};
 pub use lease::{Gate, Lease, leases};
 pub use looks::LookBook;
 pub use mapped::Mapping;
@@ -100,7 +101,7 @@ pub enum StoreError {
         /// Its stated format.
         found: String,
     },
-    /// The store was written by a format that a writer makes into this build's.
+    /// The store has a format that a writer upgrades to this build's.
     #[error("cannot read the store at {}: it is format {found}, this build reads format {STORE_FORMAT}; start `tidemill track` on it once, which brings it there", path.display())]
     Older {
         /// Its path.
@@ -230,7 +231,7 @@ impl Database {
 
     /// Returns the memo of results for one model's vectors.
     #[must_use]
-    pub fn memo(&self, model: dataflows::data::Fingerprint) -> StoreMemo {
+    pub fn memo(&self, model: dataflows::data::ModelId) -> StoreMemo {
         StoreMemo::new(self.mapped.clone(), model)
     }
 

@@ -53,6 +53,10 @@ impl<'t> RowReader<'t> {
     pub(super) fn document(&mut self, row: &[u8]) -> Result<Document, StoreError> {
         let row = unpack_document(row).map_err(|source| self.tables.documents.damaged(source))?;
         let PackedDocument { path, content, outcome } = row;
+        let (outcome, charset) = match outcome {
+            PackedOutcome::Told { charset, outcome } => (*outcome, Some(charset)),
+            outcome => (outcome, None),
+        };
         let outcome = match outcome {
             PackedOutcome::Indexed { chunking, place } => {
                 let Place { module, labels, .. } = self.place(place)?;
@@ -60,8 +64,11 @@ impl<'t> RowReader<'t> {
             }
             PackedOutcome::Skipped(reason) => Outcome::Skipped(reason),
             PackedOutcome::Fault { stage, error } => Outcome::Fault { stage, error },
+            PackedOutcome::Told { .. } => {
+                return Err(self.tables.documents.damaged(CodecError::not("a document")));
+            }
         };
-        Ok(Document { path: self.path(path)?, content, outcome })
+        Ok(Document { path: self.path(path)?, content, outcome, charset })
     }
 
     fn path(&mut self, number: u32) -> Result<DocumentPath, StoreError> {
@@ -187,6 +194,10 @@ fn pack(document: &Document, path: u32, place: u32) -> Vec<u8> {
         Outcome::Indexed { chunking, .. } => PackedOutcome::Indexed { chunking: chunking.to_bytes(), place },
         Outcome::Skipped(reason) => PackedOutcome::Skipped(*reason),
         Outcome::Fault { stage, error } => PackedOutcome::Fault { stage: *stage, error: error.clone() },
+    };
+    let outcome = match document.charset {
+        Some(charset) => PackedOutcome::Told { charset, outcome: Box::new(outcome) },
+        None => outcome,
     };
     pack_document(&PackedDocument { path, content: document.content, outcome })
 }

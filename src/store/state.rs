@@ -8,12 +8,9 @@
 //! It is a separate file beside the database, because it changes with every look at a source, and a database transaction would
 //! wait for the disk each time.
 
-use super::{Layout, StoreError};
+use super::{Layout, StoreError, note};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// Largest report that is read; an honest one has some hundred bytes a source.
-const MAX_BYTES: u64 = 4 << 20;
 
 /// A tracker's report.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -104,6 +101,8 @@ pub struct WatchState {
     pub restarts: u32,
     /// Stores of tidemill that were left out.
     pub stores: u64,
+    /// Files that an editor left, which were left out too.
+    pub editors: u64,
 }
 
 /// The state of fetching. Times are in seconds since 1970.
@@ -124,11 +123,7 @@ impl TrackerState {
     /// Returns the last tracker's report, if there is one that can be read.
     #[must_use]
     pub fn read(layout: &Layout) -> Option<Self> {
-        let path = layout.state();
-        if std::fs::metadata(&path).ok()?.len() > MAX_BYTES {
-            return None;
-        }
-        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+        note::read(&layout.state())
     }
 
     /// Replaces the last report by this one.
@@ -136,12 +131,7 @@ impl TrackerState {
     /// # Errors
     /// If the store's folder cannot be written.
     pub fn write(&self, layout: &Layout) -> Result<(), StoreError> {
-        let path = layout.state();
-        let temporary = path.with_extension("new");
-        let failed = |source| StoreError::Io { attempt: "write", path: path.clone(), source };
-        let text = serde_json::to_vec(self).map_err(|error| failed(error.into()))?;
-        std::fs::write(&temporary, text).map_err(failed)?;
-        std::fs::rename(&temporary, &path).map_err(failed)
+        note::replace(&layout.state(), self)
     }
 }
 

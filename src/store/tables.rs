@@ -15,6 +15,7 @@ use super::texts::Texts;
 use super::unlocked::{Holds, Pin, Reading, Rights, Watched, make_files};
 use super::vectors::Vectors;
 use super::{CodecError, StoreError, WriteTransaction, codec};
+use crate::resources;
 use heed::types::Bytes;
 use heed::{CompactionOption, EnvFlags, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
 use serde::Serialize;
@@ -30,10 +31,10 @@ mod tests;
 /// never grows while in use needs no agreement between processes.
 ///
 /// If that much is refused (a limit on address space; 128 GiB in all under valgrind), less is tried.
-const MAP_BYTES: [usize; 3] = [256 << 30, 64 << 30, 16 << 30];
-/// How many tables there are, with room to add some.
+const MAP_BYTES: [usize; 5] = [256 << 30, 64 << 30, 16 << 30, 4 << 30, 1 << 30];
+/// Most tables, with room for new ones.
 const MAX_TABLES: u32 = 48;
-/// How many read transactions all processes together may have open.
+/// Most open read transactions of all processes together.
 const MAX_READERS: u32 = 510;
 
 pub(super) type Env = heed::Env<WithoutTls>;
@@ -169,15 +170,18 @@ impl Opened {
             use std::io::ErrorKind::{InvalidInput, OutOfMemory};
             matches!(error, heed::Error::Io(error) if matches!(error.kind(), InvalidInput | OutOfMemory))
         };
-        let [most, less @ ..] = MAP_BYTES;
+        // A map that takes all addresses leaves none for the work.
+        let limit = resources::addresses();
+        let fits = |bytes: &usize| limit.is_none_or(|limit| *bytes as u64 + resources::OWN_ADDRESSES <= limit);
+        let mut sizes = MAP_BYTES.into_iter().filter(fits).chain(MAP_BYTES.last().copied());
         // The one place outside the FAISS module that needs it: mapping a file is unsafe, because another process could truncate
         // the file. Ours never do: the writer holds the lock, and readers only read.
         #[expect(unsafe_code, reason = "heed offers no safe way to map a file")]
         // SAFETY: the environment is opened once per process through `Mapped`, and every process changes its file only through
         // LMDB. Without LMDB's locks it is only read, under a hold that keeps the writer from reusing pages.
         let mut map = |bytes| unsafe { options.flags(flags).map_size(bytes).open(folder) };
-        let mut opened = map(most);
-        for bytes in less {
+        let mut opened = map(sizes.next().unwrap_or(MAP_BYTES[0]));
+        for bytes in sizes {
             if opened.as_ref().err().is_some_and(is_too_much) {
                 opened = map(bytes);
             }
@@ -282,7 +286,7 @@ impl Opened {
         self.env.open_database(txn, Some(name)).map_err(failed)
     }
 
-    /// Makes a table of another format, or returns the one that is there.
+    /// Creates a table of another format, or returns the existing one.
     #[cfg(test)]
     pub(super) fn make_other(&self, name: &str) -> Rows {
         let mut txn = self.env.write_txn().unwrap();

@@ -14,7 +14,7 @@
 use super::StoreError;
 use super::identities::{Id, Identities};
 use super::tables::Table;
-use dataflows::data::{EmbedInput, Fingerprint, Hasher};
+use dataflows::data::{EmbedInput, Hasher, ModelId};
 use heed::{RoTxn, RwTxn};
 
 /// Stands for an input that has no vector. No entry has this ordinal.

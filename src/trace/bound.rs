@@ -3,9 +3,9 @@
 //! In: epochs and contents, and rules. Out: for each epoch the new inputs of each stage, the inserted and retracted entries, and
 //! the digest.
 //!
-//! **Invariant:** it shares the pure functions with the graph ([`clean`], [`chunk`], [`place`]) and nothing else: no dataflow, no
-//! memo, no ordinals, no publishing. So if a replay agrees with it, two independent computations agree. A law checks that its
-//! digests are those of [`dataflows::reference`] for the tree.
+//! **Invariant:** it shares the pure functions with the graph ([`convert`], [`chunk`], [`place`]) and nothing else: no
+//! dataflow, no memo, no ordinals, no publishing. So where a replay agrees with it, two roads led to one place; its
+//! digests are what [`dataflows::reference`] gives for the tree, which a law checks.
 //!
 //! It is simple rather than fast: plain sets, one thread. It stores seen inputs by their hashes and entries by its own numbers,
 //! so a commit's set is a small bitmap.
@@ -13,10 +13,10 @@
 use super::format::{EpochRecord, TraceStep};
 use crate::watch::{Content, Contents, FileMode, FileState};
 use dataflows::chunk::{TextChunk, chunk};
-use dataflows::clean::clean;
+use dataflows::clean::convert;
 use dataflows::code::{is_manifest, module_name};
 use dataflows::data::{Chunk, ChunkingId, DocumentId, DocumentPath, EmbedInput, EntryId, FileChange, TextHash, place};
-use dataflows::rules::{Rule, Rules};
+use dataflows::rules::{EditorConfigs, Rule, Rules, is_editorconfig};
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use snapshots::{CommitId, Digest};
@@ -69,6 +69,8 @@ struct Text {
 struct Head {
     at: Option<CommitId>,
     files: BTreeMap<DocumentPath, FileState>,
+    /// What the tree says of encodings.
+    settings: EditorConfigs,
     /// The modules that the manifests of a folder name.
     modules: BTreeMap<Vec<u8>, BTreeSet<(String, DocumentPath)>>,
     placed: FxHashMap<DocumentPath, Vec<u32>>,
@@ -128,20 +130,24 @@ impl Bound {
 
     /// Applies changes; returns the paths whose entries may differ.
     fn dirty(&mut self, head: &mut Head, changes: &[FileChange]) -> BTreeSet<DocumentPath> {
-        let mut dirty = BTreeSet::new();
-        let mut folders: BTreeMap<Vec<u8>, Option<String>> = BTreeMap::new();
         for FileChange { path, after, .. } in changes {
             match after {
                 Some(state) => head.files.insert(path.clone(), *state),
                 None => head.files.remove(path),
             };
+        }
+        let told_otherwise = self.told_otherwise(head, changes);
+        let mut dirty = BTreeSet::new();
+        let mut folders: BTreeMap<Vec<u8>, Option<String>> = BTreeMap::new();
+        for path in changes.iter().map(|change| change.path.clone()).chain(told_otherwise) {
             dirty.insert(path.clone());
-            if is_manifest(path) {
+            if is_manifest(&path) {
                 let folder = path.folder().to_vec();
-                let named = after.and_then(|state| self.named_module(path, state));
+                let state = head.files.get(&path).copied();
+                let named = state.and_then(|state| self.named_module(&head.settings, &path, state));
                 let modules = head.modules.entry(folder.clone()).or_default();
                 folders.entry(folder).or_insert_with(|| first(modules));
-                modules.retain(|(_, manifest)| manifest != path);
+                modules.retain(|(_, manifest)| *manifest != path);
                 modules.extend(named.map(|name| (name, path.clone())));
             }
         }
@@ -155,28 +161,52 @@ impl Bound {
         dirty
     }
 
-    fn named_module(&mut self, path: &DocumentPath, state: FileState) -> Option<String> {
-        let text = self.text(path, state)?;
-        module_name(path, text.manifest.as_deref()?)
+    /// Takes over what `.editorconfig` files say now; returns the files to which they give another encoding than before.
+    fn told_otherwise(&mut self, head: &mut Head, changes: &[FileChange]) -> Vec<DocumentPath> {
+        let before = head.settings.clone();
+        let changed = || changes.iter().map(|change| &change.path).filter(|path| is_editorconfig(path));
+        for path in changed() {
+            let text = head.files.get(path).and_then(|state| self.read(&before, path, *state));
+            head.settings.set(path, text.as_deref());
+        }
+        let folders: BTreeSet<&[u8]> = changed().map(DocumentPath::folder).collect();
+        let below = head.files.keys().filter(|path| folders.iter().any(|folder| is_below(path, folder)));
+        let differs = |path: &&DocumentPath| {
+            let rule = self.rules.rule(self.rules.for_path(path));
+            before.charset(rule, path) != head.settings.charset(rule, path)
+        };
+        below.filter(differs).cloned().collect()
     }
 
-    /// Returns the cleaning result of a file, and counts it the first time.
-    fn text(&mut self, path: &DocumentPath, state: FileState) -> Option<Text> {
+    /// Returns the cleaned text of a file, if it has one.
+    fn read(&self, settings: &EditorConfigs, path: &DocumentPath, state: FileState) -> Option<String> {
         let rule = self.rules.rule(self.rules.for_path(path));
         if state.mode != FileMode::Regular || rule.excluded() {
             return None;
         }
-        let id = rule.document_id(state.content);
+        let Ok(Content::Bytes(bytes)) = self.contents.read(state.content, rule.max_bytes()) else { return None };
+        convert(rule, settings.charset(rule, path), &bytes).ok().map(|(text, _)| text)
+    }
+
+    fn named_module(&mut self, settings: &EditorConfigs, path: &DocumentPath, state: FileState) -> Option<String> {
+        let text = self.text(settings, path, state)?;
+        module_name(path, text.manifest.as_deref()?)
+    }
+
+    /// Returns what cleaning makes of a file, and counts it the first time.
+    fn text(&mut self, settings: &EditorConfigs, path: &DocumentPath, state: FileState) -> Option<Text> {
+        let rule = self.rules.rule(self.rules.for_path(path));
+        if state.mode != FileMode::Regular || rule.excluded() {
+            return None;
+        }
+        let id = rule.document_id(state.content, settings.charset(rule, path));
         let known = self.texts.get(&id).cloned();
         if let Some(known) = &known
             && (known.as_ref().is_none_or(|text| text.manifest.is_some()) || !is_manifest(path))
         {
             return known.clone();
         }
-        let text = match self.contents.read(state.content, rule.max_bytes()) {
-            Ok(Content::Bytes(bytes)) => clean(rule, &bytes).ok(),
-            _ => None,
-        };
+        let text = self.read(settings, path, state);
         if known.is_none() {
             self.least.cleaned += 1;
         }
@@ -200,10 +230,10 @@ impl Bound {
             head.digest.remove(&self.identities[number as usize].to_bytes());
         }
         let Some(state) = head.files.get(path).copied() else { return };
-        let Some(text) = self.text(path, state) else { return };
+        let Some(text) = self.text(&head.settings, path, state) else { return };
         let rules = self.rules.clone();
         let rule = rules.rule(rules.for_path(path));
-        let Some(list) = self.list(rule.chunking_id(text.hash), path, state) else { return };
+        let Some(list) = self.list(&head.settings, rule.chunking_id(text.hash), path, state) else { return };
         let module = nearest(&head.modules, path.folder());
         let labels = rule.labels(path);
         let mut placed = Vec::with_capacity(list.len());
@@ -222,13 +252,18 @@ impl Bound {
     }
 
     /// Returns the chunks of a text; cuts it if another rule with the same cleaning and different cutting cleaned it.
-    fn list(&mut self, chunking: ChunkingId, path: &DocumentPath, state: FileState) -> Option<Arc<Vec<Chunk>>> {
+    fn list(
+        &mut self,
+        settings: &EditorConfigs,
+        chunking: ChunkingId,
+        path: &DocumentPath,
+        state: FileState,
+    ) -> Option<Arc<Vec<Chunk>>> {
         if let Some(list) = self.lists.get(&chunking) {
             return Some(list.clone());
         }
         let rule = self.rules.rule(self.rules.for_path(path));
-        let Ok(Content::Bytes(bytes)) = self.contents.read(state.content, rule.max_bytes()) else { return None };
-        let list = Arc::new(cut(rule, &clean(rule, &bytes).ok()?));
+        let list = Arc::new(cut(rule, &self.read(settings, path, state)?));
         self.least.chunked += 1;
         self.lists.insert(chunking, list.clone());
         Some(list)

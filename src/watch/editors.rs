@@ -2,10 +2,15 @@
 //!
 //! In: the name of a file. Out: the pattern of such files that it matches, if any.
 //!
-//! **Invariant:** the name alone decides, so a scan, an event and `explain` agree. The list has only names that editors create,
-//! not unfinished downloads or work files of other programs.
+//! **Invariant:** the name alone decides, and a rule of the settings that takes the file in, so a scan, an event and `explain` agree. Only names that an editor gives are here;
+//! unfinished downloads and the work files of other programs are not.
 //!
 //! In a git tree such a file was committed on purpose, so none is left out there.
+
+use dataflows::data::DocumentPath;
+use dataflows::rules::Rules;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Names in full.
 const NAMES: [&str; 2] = ["4913", ".DS_Store"];
@@ -33,9 +38,16 @@ const PATTERNS: [(&str, &str, &str); 15] = [
     ("~$*", "~$", ""),
 ];
 
-/// Returns the pattern of editors' files that a name matches, if one does.
+/// Returns the pattern by which an editor left a file, unless a rule for its path says `exclude = false`.
 #[must_use]
-pub fn editors_pattern(name: &[u8]) -> Option<&'static str> {
+pub fn left_by_editor(path: &Path, rules: Option<&Rules>) -> Option<&'static str> {
+    let pattern = editors_pattern(path.file_name().unwrap_or_default().as_bytes())?;
+    let taken_in = |rules: &Rules| rules.takes_in(&DocumentPath::new(path.as_os_str().as_bytes()));
+    (!rules.is_some_and(taken_in)).then_some(pattern)
+}
+
+/// Returns the pattern of editors' files that a name matches, if one does.
+fn editors_pattern(name: &[u8]) -> Option<&'static str> {
     let whole = NAMES.into_iter().find(|known| known.as_bytes() == name);
     let matches = |start: &str, end: &str| {
         name.len() > start.len() + end.len() && name.starts_with(start.as_bytes()) && name.ends_with(end.as_bytes())

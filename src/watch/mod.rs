@@ -12,6 +12,7 @@
 
 pub mod directory;
 mod editors;
+mod encoding;
 mod events;
 pub mod git;
 mod stores;
@@ -25,7 +26,7 @@ pub use dataflows::memo::Content;
 use snapshots::CommitId;
 use std::collections::BTreeMap;
 
-pub use editors::editors_pattern;
+pub use editors::left_by_editor;
 pub use events::EventState;
 use events::Events;
 pub use stores::{STORE_MARK, is_store};
@@ -40,6 +41,15 @@ pub struct Commit {
     pub first_parent: Option<CommitId>,
     /// Committer time in seconds since 1970-01-01T00:00:00Z.
     pub time: i64,
+}
+
+/// What a look at files on disk left out of the state, by reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LeftOut {
+    /// Stores of tidemill.
+    pub stores: usize,
+    /// Files that an editor left.
+    pub editors: usize,
 }
 
 /// Reason why a content could not be read; a fault of one document, never of the source.

@@ -28,9 +28,10 @@ mod untracked;
 use super::directory::{DirectoryContents, DirectoryError, HashError, Looks, Pace, Readings, Scan, Touches, Weighed};
 use super::directory::{covers, now, unreadable_rules, weigh};
 use super::git::{GitError, GitSource};
-use super::{Commit, EventState, Events, FileChange, FileState, Stores, changes};
+use super::{Commit, EventState, Events, FileChange, FileState, LeftOut, Stores, changes, left_by_editor};
 use conversion::Conversion;
 use dataflows::data::DocumentPath;
+use dataflows::rules::Rules;
 use disk::{Disk, Seen};
 use git2::{Oid, Repository};
 use index::{Entry, EntryRule, Index, Sparse};
@@ -102,6 +103,10 @@ pub struct WorktreeWatcher {
     index: Index,
     /// Stores that lie in the work tree.
     stores: Stores,
+    /// Rules of the settings: they may take in what an editor left.
+    rules: Option<Arc<Rules>>,
+    /// How many files that an editor left the last look met.
+    editors: usize,
     /// Folders that cannot be listed, or whose ignore file cannot be read, with the reason; every look tries them again.
     unlisted: BTreeMap<DocumentPath, String>,
     looks: Looks,
@@ -127,25 +132,16 @@ impl WorktreeWatcher {
         let root = root.canonicalize().unwrap_or(root);
         let store = store.canonicalize().unwrap_or_else(|_| store.to_owned());
         let (touches, stores) = (Touches::default(), Stores::default());
-        let events = Events::start({
-            let (touches, root, store, stores) = (touches.clone(), root.clone(), store.clone(), stores.clone());
-            move |event| {
-                let now = Instant::now();
-                match event {
-                    Ok(event) if !event.need_rescan() => {
-                        for path in event.paths.iter().filter(|path| !path.starts_with(&store)) {
-                            let inside = path.strip_prefix(&root).ok();
-                            if inside.is_some_and(|path| stores.hold(path)) {
-                                continue;
-                            }
-                            let inside = inside.filter(|path| !is_git(path));
-                            // A change in the git folder (the index, HEAD) may change what is tracked.
-                            let path = inside.map(|path| DocumentPath::new(path.as_os_str().as_bytes()));
-                            touches.touch(now, path);
-                        }
-                    }
-                    _ => touches.touch(now, None),
+        let events = touches.follow({
+            let (root, store, stores) = (root.clone(), store.clone(), stores.clone());
+            move |path| {
+                let inside = path.strip_prefix(&root).ok();
+                if path.starts_with(&store) || inside.is_some_and(|path| stores.hold(path)) {
+                    return None;
                 }
+                // What moves in the git folder (the index, HEAD) may change what is tracked.
+                let inside = inside.filter(|path| !is_git(path));
+                Some(inside.map(|path| DocumentPath::new(path.as_os_str().as_bytes())))
             }
         });
         let mut watcher = Self {
@@ -161,6 +157,8 @@ impl WorktreeWatcher {
             base: None,
             index: Index::default(),
             stores,
+            rules: None,
+            editors: 0,
             unlisted: BTreeMap::new(),
             looks: Looks::default(),
             accepts: false,
@@ -174,6 +172,12 @@ impl WorktreeWatcher {
     #[must_use]
     pub fn with_looks(self, looks: Looks, accepts: bool) -> Self {
         Self { looks, accepts, ..self }
+    }
+
+    /// Goes by rules of the settings, of which one that says `exclude = false` takes in what an editor left.
+    #[must_use]
+    pub fn with_rules(self, rules: Arc<Rules>) -> Self {
+        Self { rules: Some(rules), ..self }
     }
 
     /// Returns what is remembered from look to look.
@@ -235,10 +239,10 @@ impl WorktreeWatcher {
         &self.files
     }
 
-    /// Returns how many stores the last looks left out.
+    /// Returns what the last looks left out, by reason.
     #[must_use]
-    pub fn stores(&self) -> usize {
-        self.stores.count()
+    pub fn left_out(&self) -> LeftOut {
+        LeftOut { stores: self.stores.count(), editors: self.editors }
     }
 
     /// Returns how well events arrive.
@@ -281,7 +285,8 @@ impl WorktreeWatcher {
         let head = self.source.head_commit()?;
         self.refresh_base(head)?;
         let mut unreadable = Vec::new();
-        let files = self.would_commit(&repository, &mut unreadable)?;
+        let (files, editors) = self.would_commit(&repository, &mut unreadable)?;
+        self.editors = editors;
         // The root may have gone meanwhile.
         self.device()?;
         let mut found = Scan { files, devices: [(DocumentPath::new(Vec::new()), device)].into(), ..Scan::default() };
@@ -333,12 +338,13 @@ impl WorktreeWatcher {
         Ok(())
     }
 
-    /// Returns what `git add -A` would commit, and notes unreadable paths, which keep their known state.
+    /// Returns what `git add -A` would commit, and how many files more that an editor left, and notes what cannot be read: that
+    /// stays as it was known.
     fn would_commit(
         &self,
         repository: &Repository,
         unreadable: &mut Vec<(DocumentPath, String)>,
-    ) -> Result<Files, GitError> {
+    ) -> Result<(Files, usize), GitError> {
         let mut disk = Disk::new(&self.root, repository, &self.index, &self.readings);
         self.stores.forget(Path::new(""));
         let mut stores = self.stores.look(&self.root);
@@ -392,9 +398,13 @@ impl WorktreeWatcher {
                 files.insert(entry.path.clone(), entry.state);
             }
         }
-        let mut closed = Vec::new();
+        let (mut closed, mut editors) = (Vec::new(), 0);
         for (path, is_unreadable) in untracked(repository)? {
             if is_outside(&path) || is_in_store(&path) {
+                continue;
+            }
+            if left_by_editor(relative(&path), self.rules.as_deref()).is_some() {
+                editors += 1;
                 continue;
             }
             if is_unreadable {
@@ -420,7 +430,7 @@ impl WorktreeWatcher {
         let kept: Vec<_> = missing.filter(|(path, _)| is_unlisted(path) || self.is_unseen(path)).collect();
         let kept: Files = kept.into_iter().map(|(path, state)| (path.clone(), *state)).collect();
         files.extend(kept);
-        Ok(files)
+        Ok((files, editors))
     }
 
     /// Watches a folder and those below it that git does not ignore; a path that is no folder costs one check.

@@ -4,7 +4,7 @@
 use crate::support::{self, Program, Repository, Store, Tree, git};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use tidemill::search::{Hit, Mode, Request, Searcher};
+use tidemill::search::{Hit, ListName, Mode, Request, Searcher};
 
 const WORDS: [&str; 24] = [
     "glacier", "camera", "spawn", "light", "shadow", "river", "index", "query", "heron", "window", "buffer", "signal",
@@ -54,7 +54,7 @@ fn question() -> impl Strategy<Value = (String, Mode)> {
 
 /// The compared part of a hit.
 fn place(hit: &Hit) -> (usize, u32, String, String, Option<usize>, Option<usize>) {
-    let ranks = [hit.bm25, hit.vector].map(|ranked| ranked.map(|ranked| ranked.rank));
+    let ranks = [ListName::BM25, ListName::VECTOR].map(|list| hit.ranks.of(&list).map(|ranked| ranked.rank));
     (hit.rank, hit.score.to_bits(), hit.path.to_string(), hit.text.clone(), ranks[0], ranks[1])
 }
 

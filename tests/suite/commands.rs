@@ -200,7 +200,10 @@ fn snapshots_dump_and_status_have_the_fields_that_scripts_rely_on() {
     fields(status, &["sources", "entries", "bytes", "work", "tracker"]);
     let source = &status["sources"][0];
     let told = ["skipped_tags", "broken_refs", "watches", "trouble", "left_out", "unreadable", "unreadable_paths"];
-    fields(source, &[&["name", "kind", "views", "documents", "skipped", "unsure", "faults"][..], &told].concat());
+    fields(
+        source,
+        &[&["name", "kind", "views", "documents", "skipped", "without_syntax", "unsure", "faults"][..], &told].concat(),
+    );
     assert_eq!((&source["name"], &source["kind"], &source["documents"]), (&"engine".into(), &"git".into(), &2.into()));
     let view = &source["views"][0];
     fields(view, &["name", "commit", "epoch", "behind", "live_entries"]);

@@ -122,3 +122,23 @@ fn a_file_of_a_work_tree_that_is_in_no_commit_says_so() {
     assert!(reason("work/x.log").contains("git ignores it; `git check-ignore -v x.log`"));
     assert_eq!(explained(&program, "work/a.md")["outcome"], "indexed");
 }
+
+#[test]
+fn status_counts_what_was_cut_without_its_syntax_by_reason() {
+    let grown = |unit: &str| unit.repeat(200_000 / unit.len());
+    let program = notes(&[
+        ("plain.rs", "fn heron() {}\n"),
+        ("scanned.rs", grown("r#\"").as_str()),
+        ("one.c", grown("(a)(b)*").as_str()),
+        ("two.c", (grown("(a)(b)*") + ";\n").as_str()),
+    ]);
+    let status = program.json(&["status", "--json"]).remove(0);
+    let counted = &status["sources"][0]["without_syntax"];
+    assert_eq!(*counted, serde_json::json!({"read": 1, "steps": 2}));
+    assert_eq!(status["sources"][0]["documents"], 4, "they are documents all the same");
+    let shown = program.run(&["status"]).out;
+    assert!(shown.contains("  cut without their syntax: 1 read, 2 steps ("), "{shown}");
+    std::fs::remove_file(program.folder().join("notes/scanned.rs")).unwrap();
+    program.json(&["track", "dir:notes", "--once", "--json"]);
+    assert!(program.run(&["status"]).out.contains("  cut without their syntax: 2 steps ("));
+}

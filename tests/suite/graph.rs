@@ -165,7 +165,7 @@ enum Edit {
     Branch,
 }
 
-const PATHS: [&str; 8] = [
+const PATHS: [&str; 12] = [
     "src/a.rs",
     "src/b.rs",
     "src/inner/c.rs",
@@ -174,23 +174,32 @@ const PATHS: [&str; 8] = [
     "src/Cargo.toml",
     "notes.txt",
     "src/d.rs",
+    ".editorconfig",
+    "src/.editorconfig",
+    "src/inner/e.txt",
+    "docs/Cargo.toml",
 ];
 
-fn content(number: usize) -> String {
-    match number % 6 {
+fn content(number: usize) -> Vec<u8> {
+    let text = match number % 10 {
+        6 => "root = true\n[*.rs]\nindent_size = 4\n".to_owned(),
+        7 => format!("[*.{{txt,toml}}]\ncharset = {}\n", ["latin1", "windows-1251", "utf-8"][number % 3]),
+        8 => "[inner/*]\ncharset = koi8-r\n[*.md]\ncharset = latin1\n".to_owned(),
+        9 => return b"[package]\nname = \"gr\xFC\xDFe\"\n".to_vec(),
         0 => "fn one() -> u32 {\n    1\n}\n\nfn two() -> u32 {\n    2\n}\n".to_owned(),
         1 => "[package]\nname = \"alpha\"\n".to_owned(),
         2 => "[package]\nname = \"beta\"\nversion = \"1.0.0\"\n".to_owned(),
         3 => "# Guide\n\nFirst words.\n\n## Part\n\nMore words.\n".to_owned(),
         4 => format!("words that differ {number}\n\nwords that stay\n"),
         _ => "fn one() -> u32 {\n    1\n}\n\nfn one() -> u32 {\n    1\n}\n".to_owned(),
-    }
+    };
+    text.into_bytes()
 }
 
 fn edits() -> impl Strategy<Value = Vec<Edit>> {
     let path = 0..PATHS.len();
     let edit = prop_oneof![
-        5 => (path.clone(), 0..18usize).prop_map(|(path, number)| Edit::Write(path, number)),
+        5 => (path.clone(), 0..30usize).prop_map(|(path, number)| Edit::Write(path, number)),
         2 => path.clone().prop_map(Edit::Delete),
         2 => (path.clone(), path).prop_map(|(from, to)| Edit::Rename(from, to)),
         1 => Just(Edit::Revert),
@@ -202,7 +211,7 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
 fn apply(edit: &Edit, shelf: &Shelf, tree: &mut Tree) {
     match edit {
         Edit::Write(path, number) => {
-            tree.insert(PATHS[*path].into(), shelf.write(content(*number).as_bytes()));
+            tree.insert(PATHS[*path].into(), shelf.write(&content(*number)));
         }
         Edit::Delete(path) => {
             tree.remove(&DocumentPath::from(PATHS[*path]));
@@ -260,7 +269,7 @@ proptest! {
 #[test]
 fn one_content_at_a_hundred_paths_is_worked_on_once() {
     let mut bench = Bench::new(1);
-    let state = bench.shelf.write(content(0).as_bytes());
+    let state = bench.shelf.write(&content(0));
     let tree: Tree = (0..100).map(|n| (DocumentPath::from(format!("src/f{n}.rs").as_str()), state)).collect();
     let done = bench.step(View(0), tree.clone());
     bench.check(View(0), &done);
@@ -275,7 +284,7 @@ fn one_content_at_a_hundred_paths_is_worked_on_once() {
 fn a_second_mill_over_the_same_memo_computes_nothing() {
     let memo: Arc<MemoryMemo> = Arc::default();
     let mut first = Bench::with_memo(1, memo.clone());
-    let tree: Tree = (0..6).map(|n| (DocumentPath::from(PATHS[n]), first.shelf.write(content(n).as_bytes()))).collect();
+    let tree: Tree = (0..6).map(|n| (DocumentPath::from(PATHS[n]), first.shelf.write(&content(n)))).collect();
     first.step(View(0), tree.clone());
     let mut second = Bench::with_memo(1, memo);
     let done = second.step(View(0), tree);
@@ -288,7 +297,7 @@ fn a_second_mill_over_the_same_memo_computes_nothing() {
 fn a_missing_object_is_a_fault_of_its_document_only() {
     let mut bench = Bench::new(1);
     let lost = bench.shelf.write(b"gone");
-    let kept = bench.shelf.write(content(0).as_bytes());
+    let kept = bench.shelf.write(&content(0));
     bench.shelf.lose(lost);
     let done = bench.step(View(0), Tree::from([("lost.txt".into(), lost), ("kept.rs".into(), kept)]));
     bench.check(View(0), &done);
@@ -298,4 +307,38 @@ fn a_missing_object_is_a_fault_of_its_document_only() {
     let done = bench.step(View(0), Tree::from([("kept.rs".into(), kept)]));
     bench.check(View(0), &done);
     assert!(bench.documents[&View(0)].iter().all(|document| matches!(document.outcome, Outcome::Indexed { .. })));
+}
+
+#[test]
+fn a_changed_editorconfig_cleans_the_files_again_that_it_governs_and_no_others() {
+    let mut bench = Bench::new(1);
+    let cyrillic = bench.shelf.write(b"\xCF\xF0\xE8\xE2\xE5\xF2, \xEC\xE8\xF0\n");
+    let latin = bench.shelf.write(b"Gr\xFC\xDFe aus K\xF6ln\n");
+    let says = |bench: &Bench, text: &str| bench.shelf.write(text.as_bytes());
+    let mut tree: Tree = (0..20).map(|n| (format!("src/f{n}.txt").as_str().into(), latin)).collect();
+    tree.insert("ru/a.txt".into(), cyrillic);
+    tree.insert(".editorconfig".into(), says(&bench, "root = true\n[*]\nindent_style = tab\n"));
+    let done = bench.step(View(0), tree.clone());
+    bench.check(View(0), &done);
+    let step = |bench: &mut Bench, tree: &Tree| {
+        let done = bench.step(View(0), tree.clone());
+        bench.check(View(0), &done);
+        let moved: BTreeSet<String> =
+            done.documents.iter().map(|(_, document, _)| document.path.display().into_owned()).collect();
+        (done.work.clean.calls, moved.into_iter().collect::<Vec<_>>())
+    };
+    tree.insert(".editorconfig".into(), says(&bench, "root = true\n[ru/*]\ncharset = windows-1251\n"));
+    assert_eq!(step(&mut bench, &tree), (2, vec![".editorconfig".to_owned(), "ru/a.txt".to_owned()]));
+    let texts: BTreeSet<String> =
+        reference::build(&tree, &bench.rules, &*bench.shelf).entries.into_iter().map(|entry| entry.text).collect();
+    assert!(texts.iter().any(|text| text.contains("Привет, мир")), "{texts:?}");
+    tree.insert(
+        ".editorconfig".into(),
+        says(&bench, "root = true\n[ru/*]\ncharset = windows-1251\n[*]\nindent_size = 2\n"),
+    );
+    assert_eq!(step(&mut bench, &tree), (1, vec![".editorconfig".to_owned()]));
+    tree.insert("ru/.editorconfig".into(), says(&bench, "[*]\ncharset = unset\n"));
+    assert_eq!(step(&mut bench, &tree).1, ["ru/.editorconfig", "ru/a.txt"]);
+    tree.remove(&DocumentPath::from("ru/.editorconfig"));
+    assert_eq!(step(&mut bench, &tree), (0, vec!["ru/.editorconfig".to_owned(), "ru/a.txt".to_owned()]));
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The product, in the order in which data flows (`src/lib.rs` draws it).
-const PRODUCT: [&str; 15] = [
+const PRODUCT: [&str; 16] = [
     "resources",
     "config",
     "telemetry",
@@ -21,7 +21,8 @@ const PRODUCT: [&str; 15] = [
     "engine",
     "replay",
     "search",
-    "serve",
+    "eval",
+    "api",
     "cli",
     "main",
 ];
@@ -167,6 +168,26 @@ fn imports_follow_the_flow_of_data() {
     check("src", "tidemill", &PRODUCT);
     check("dataflows/src", "dataflows", &DATAFLOWS);
     check("snapshots/src", "snapshots", &SNAPSHOTS);
+}
+
+#[test]
+fn the_command_line_reads_the_store_through_the_service() {
+    for file in product_files("src/cli") {
+        let code = code(&file);
+        for room in ["IndexReader", "Catalogue", "Archive::", "Memo"] {
+            assert!(!code.contains(room), "{} names {room}", file.display());
+        }
+    }
+}
+
+#[test]
+fn the_command_line_reads_the_store_through_the_service() {
+    for file in product_files("src/cli") {
+        let code = code(&file);
+        for room in ["IndexReader", "Catalogue", "Archive::", "Memo"] {
+            assert!(!code.contains(room), "{} names {room}", file.display());
+        }
+    }
 }
 
 #[test]

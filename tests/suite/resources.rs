@@ -119,3 +119,43 @@ fn a_full_disk_is_named_wherever_it_is_met_and_nothing_that_was_published_is_los
     }
     assert!(refused > 5, "{refused} of 12 met a full disk");
 }
+
+#[test]
+fn few_addresses_are_named_and_enough_of_them_are_used() {
+    if !has(Need::Root) {
+        return;
+    }
+    let outside = tracked();
+    let limited = |megabytes: u32, command: &str| {
+        outside.shell(&format!("ulimit -v {}; exec tidemill {command}", u64::from(megabytes) << 10))
+    };
+    for megabytes in [150, 300, 900, 2000, 2559] {
+        for command in ["search heron", "status", "track dir:docs --once", "--data new track dir:docs --once"] {
+            limited(megabytes, command).refused(&[&format!("{megabytes} MiB of addresses"), "`ulimit -v`"]);
+        }
+    }
+    for megabytes in [2600, 5000, 17_000, 20_000] {
+        assert!(limited(megabytes, "search heron").well().contains("heron.md"));
+        limited(megabytes, &format!("--data new{megabytes} track dir:docs --once")).well();
+    }
+}
+
+#[test]
+fn a_control_group_without_threads_is_named_by_its_file() {
+    let group = std::path::Path::new("/sys/fs/cgroup/pids/tidemill-test");
+    if !has(Need::Root) || std::fs::create_dir_all(group).is_err() || !group.join("pids.max").exists() {
+        return;
+    }
+    let outside = tracked();
+    let limited = |most: u32, command: &str| {
+        let join = format!("echo {most} > {0}/pids.max; echo $$ > {0}/cgroup.procs", group.display());
+        outside.shell(&format!("{join}; exec tidemill {command}"))
+    };
+    for most in [1, 3, 5, 8, 11] {
+        assert!(limited(most, "search heron").well().contains("heron.md"), "{most} threads");
+        let allows = format!("tidemill-test/pids.max allows {most} processes and threads");
+        limited(most, "track dir:docs --once").refused(&["Resource temporarily unavailable", &allows]);
+    }
+    limited(64, "track dir:docs --once").well();
+    std::fs::remove_dir(group).unwrap();
+}

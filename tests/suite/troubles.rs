@@ -157,6 +157,88 @@ fn a_bomb_and_a_missing_tree_are_left_out_and_the_rest_of_their_repository_goes_
     assert_eq!((code, left_out(&program).len()), (Some(0), 0), "{errors:?}");
 }
 
+/// Returns the views and commits that `status` says are left out of a source.
+fn left_out(program: &Program, name: &str) -> Vec<(String, Option<String>)> {
+    let shown = source(program, name);
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let left_out = shown["left_out"].as_array().into_iter().flatten();
+    left_out.map(|one| (text(&one["view"]).unwrap(), text(&one["commit"]))).collect()
+}
+
+#[test]
+fn a_ref_whose_commit_git_refuses_is_left_out_with_its_reason() {
+    let (repository, [.., third]) = three_commits();
+    let git = git2::Repository::open(repository.path()).unwrap();
+    // No tree: git itself says `bogus commit object`.
+    let text = b"author A <a> 1700009000 +0000\ncommitter A <a> 1700009000 +0000\n\nx\n";
+    let refused = git.odb().unwrap().write(git2::ObjectType::Commit, text).unwrap();
+    for (reference, track) in [("refs/heads/refused", &["--ref", "*"][..]), ("refs/heads/main", &[][..])] {
+        std::fs::write(repository.path().join(reference), format!("{refused}\n")).unwrap();
+        let program = Program::new();
+        let (other, _) = three_commits();
+        settings(&program, &[("other", other.name())]);
+        assert_eq!(once(&program, &[]).0, Some(0));
+        let (code, commits, errors) = once(&program, &[&[repository.name(), "--name", "engine"], track].concat());
+        let expected = if track.is_empty() { vec![] } else { vec![third.to_string()] };
+        assert_eq!((code, commits), (Some(3), expected), "{errors:?}");
+        assert!(errors[0].contains("refused") || errors[0].contains("main"), "{errors:?}");
+        assert!(errors[0].contains("cannot read commit"), "{errors:?}");
+        assert_eq!(left_out(&program, "engine"), [(reference.to_owned(), None)], "{}", status(&program));
+        assert!(program.run(&["status"]).out.contains("cannot read commit"));
+        repository.point(reference, third);
+    }
+    // As a parent it hides what is behind it: the commits since the last that was taken cannot be named.
+    let program = Program::new();
+    assert_eq!(once(&program, &[repository.name()]).0, Some(0));
+    let tree_id = git.find_commit(git2::Oid::from_bytes(third.as_bytes()).unwrap()).unwrap().tree_id();
+    let behind = commit_of(&git, tree_id, &[refused.to_string().parse().unwrap()]);
+    repository.point("refs/heads/main", behind);
+    let (code, commits, errors) = once(&program, &[repository.name()]);
+    assert_eq!((code, commits), (Some(3), vec![behind.to_string()]), "{errors:?}");
+    assert!(errors[0].contains("only its head is taken"), "{errors:?}");
+    assert_eq!(once(&program, &[repository.name()]).0, Some(0), "it is where it should be");
+}
+
+#[test]
+fn a_commit_leaves_status_when_its_view_moves_on_or_it_is_mended() {
+    let (repository, [.., third]) = three_commits();
+    let program = Program::new();
+    settings(&program, &[("engine", repository.name())]);
+    let live = program.start(&["track", "--json"]);
+    assert_eq!(live.line()["commit"], third.to_string());
+    let shows = |commits: &[CommitId]| {
+        let expected: Vec<_> = commits.iter().map(|commit| ("main".to_owned(), Some(commit.to_string()))).collect();
+        wait(&format!("status shows {expected:?}"), || left_out(&program, "engine") == expected);
+    };
+    // Behind a bomb comes another commit.
+    let first_bomb = bomb(&repository, &[third]);
+    repository.point("refs/heads/main", first_bomb);
+    shows(&[first_bomb]);
+    let behind = repository.write(&[first_bomb], &tree([("notes.txt", "words behind the bomb\n")]));
+    repository.point("refs/heads/main", behind);
+    assert_eq!(live.line()["commit"], behind.to_string());
+    shows(&[]);
+    // The ref goes back to where it stood; and it moves from one bomb to another.
+    let bombs = [bomb(&repository, &[behind]), bomb(&repository, &[third])];
+    for bomb in bombs {
+        repository.point("refs/heads/main", bomb);
+        shows(&[bomb]);
+    }
+    repository.point("refs/heads/main", behind);
+    shows(&[]);
+    // What was missing comes.
+    let git = git2::Repository::open(repository.path()).unwrap();
+    let blob = git.blob(b"words of a late tree\n").unwrap();
+    let entry = [b"100644 late.txt\0".as_slice(), blob.as_bytes()].concat();
+    let late = git2::Oid::hash_object(git2::ObjectType::Tree, &entry).unwrap();
+    let treeless = commit_of(&git, late, &[behind]);
+    repository.point("refs/heads/main", treeless);
+    shows(&[treeless]);
+    assert_eq!(git.odb().unwrap().write(git2::ObjectType::Tree, &entry).unwrap(), late);
+    assert_eq!(live.line()["commit"], treeless.to_string());
+    shows(&[]);
+}
+
 #[test]
 fn sources_that_come_later_are_taken_up_while_the_others_are_followed() {
     let (repository, [.., third]) = three_commits();

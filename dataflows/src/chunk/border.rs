@@ -9,7 +9,8 @@
 //! Classes replace parsing: blank lines and indentation mark ends in any language, and an item that syntax left too long is cut
 //! by the same rule.
 
-use super::cut::{Border, hash, mix};
+use super::cut::{Border, hash};
+use crate::data::SplitMix;
 use std::ops::Range;
 
 /// The kind of text.
@@ -116,7 +117,7 @@ fn steady_hash(behind: &[u8]) -> u64 {
     let mut foremost = [0_u64; 4];
     for shingle in behind.windows(SHINGLE.min(behind.len().max(1))) {
         let word = shingle.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        let mut hash = mix(word + 1) >> 50;
+        let mut hash = SplitMix::mix(word + 1) >> 50;
         for kept in &mut foremost {
             if hash > *kept {
                 std::mem::swap(kept, &mut hash);

@@ -24,6 +24,7 @@
 //! Repetitive text gives equal ranks and no cut. Only there, cuts are made at the best border within reach of the previous one.
 //! Repetitive text offers the same best border again and again, so these cuts are stable too.
 
+use crate::data::SplitMix;
 use crate::rules::LARGEST_WHOLE;
 use std::ops::Range;
 
@@ -136,14 +137,7 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
     for &byte in bytes {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     }
-    mix(hash)
-}
-
-/// Returns a word of which every bit depends on every bit of `word`: the finaliser of SplitMix64.
-pub(super) const fn mix(mut word: u64) -> u64 {
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
+    SplitMix::mix(hash)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::*;
 use crate::data::TextHash;
 use crate::rules::Rules;
 use expect_test::{Expect, expect};
-use files::{KINDS, Words, file};
+use files::{KINDS, Words, each_of_corpus, file};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::collections::BTreeMap;
@@ -323,28 +323,15 @@ fn a_long_item_continues_under_its_symbol_alone() {
 #[test]
 #[ignore = "measures a folder that the environment names"]
 fn corpus() {
-    let root = std::env::var_os("TIDEMILL_CORPUS").expect("TIDEMILL_CORPUS names a folder");
-    let rules = Rules::built_in();
-    let mut folders = vec![std::path::PathBuf::from(root)];
     let mut totals: BTreeMap<String, (usize, usize, usize, f64)> = BTreeMap::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).expect("the folder can be read").flatten() {
-            let path = entry.path();
-            if path.is_dir() && !path.is_symlink() {
-                folders.push(path);
-                continue;
-            }
-            let name = path.to_string_lossy().into_owned();
-            let rule = rules.rule(rules.for_path(&name.as_str().into()));
-            let Ok(text) = crate::clean::clean(rule, &std::fs::read(&path).unwrap_or_default()) else { continue };
-            let start = Instant::now();
-            let found = chunk(rule, &text);
-            let seconds = start.elapsed().as_secs_f64();
-            check_cover(&name, &text, &found);
-            let total = totals.entry(format!("{}/{}", rule.chunker(), rule.language())).or_default();
-            *total = (total.0 + 1, total.1 + text.len(), total.2 + found.len(), total.3 + seconds);
-        }
-    }
+    each_of_corpus(|name, rule, text| {
+        let start = Instant::now();
+        let found = chunk(rule, text);
+        let seconds = start.elapsed().as_secs_f64();
+        check_cover(name, text, &found);
+        let total = totals.entry(format!("{}/{}", rule.chunker(), rule.language())).or_default();
+        *total = (total.0 + 1, total.1 + text.len(), total.2 + found.len(), total.3 + seconds);
+    });
     for (kind, (files, bytes, chunks, seconds)) in totals {
         let speed = bytes as f64 / 1e6 / seconds;
         eprintln!(

@@ -1,14 +1,14 @@
 //! Decodes bytes to characters.
 //!
-//! In: any bytes, and the rule's encoding, if it names one. Out: text, or the reason why the bytes are not text.
+//! In: any bytes, and the encoding that the rule or the tree gives, if one does. Out: text, or why the bytes are none.
 //!
-//! **Invariant:** the answer follows from the bytes, the rule's encoding and the order of trials below. Without a rule's
-//! encoding, valid UTF-8 without NUL stays unchanged.
+//! **Invariant:** the answer follows from the bytes, the given encoding and the order of trials below; without a given encoding
+//! valid UTF-8 without NUL comes out as it is.
 //!
-//! 1. A byte order mark decides.
-//! 2. The rule's encoding, if nearly all bytes are valid in it.
-//! 3. A NUL in the first 8,000 bytes (git's window, `buffer_is_binary` in git's `xdiff-interface.c`): UTF-16 or UTF-32 without a
-//!    mark if one explains it, else the content is binary.
+//! 1. A byte order mark is believed.
+//! 2. The given encoding, where nearly all bytes are of it.
+//! 3. A NUL in the first 8,000 bytes (where git looks, `buffer_is_binary` in git's `xdiff-interface.c`) is either
+//!    explained by UTF-16 or UTF-32 without a mark, or the content is binary.
 //! 4. UTF-8, also with a few broken bytes.
 //! 5. The guess of Firefox's detector, unless the result is mostly control characters. If it guesses Korean but the bytes are
 //!   Chinese,
@@ -48,7 +48,7 @@ fn from(encoding: &str, by: Evidence) -> Option<Conversion> {
 }
 
 /// Returns the text that `bytes` encode.
-pub(super) fn decode(bytes: &[u8], charset: Option<&'static Encoding>) -> Result<Decoded, SkipReason> {
+pub(super) fn decode(bytes: &[u8], given: Option<(&'static Encoding, Evidence)>) -> Result<Decoded, SkipReason> {
     let marked = |(text, encoding): (String, &str)| (text, from(encoding, Evidence::Mark));
     let (text, from) = match bytes {
         [0xFF, 0xFE, 0, 0, rest @ ..] => {
@@ -58,8 +58,8 @@ pub(super) fn decode(bytes: &[u8], charset: Option<&'static Encoding>) -> Result
         [0xFF, 0xFE, rest @ ..] => marked(utf16(rest, UTF_16LE)?),
         [0xFE, 0xFF, rest @ ..] => marked(utf16(rest, UTF_16BE)?),
         [0xEF, 0xBB, 0xBF, rest @ ..] => narrow(rest)?,
-        _ => match charset.and_then(|charset| Some((as_told(bytes, charset)?, charset.name()))) {
-            Some((text, name)) => (text, from(name, Evidence::Rule)),
+        _ => match given.and_then(|(charset, by)| Some((as_told(bytes, charset)?, from(charset.name(), by)))) {
+            Some(told) => told,
             None => narrow(bytes)?,
         },
     };
@@ -71,7 +71,7 @@ pub(super) fn decode(bytes: &[u8], charset: Option<&'static Encoding>) -> Result
     Ok((if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text }, from))
 }
 
-/// Decodes bytes as a rule says, unless at least one in ten of the characters beyond ASCII is invalid.
+/// Decodes bytes as they are said to be encoded, unless one in ten of the characters beyond ASCII, or more, is none there.
 fn as_told(bytes: &[u8], charset: &'static Encoding) -> Option<String> {
     let (text, is_broken) = charset.decode_without_bom_handling(bytes);
     if is_broken {
@@ -230,13 +230,13 @@ mod tests {
     }
 
     fn told(bytes: &[u8], charset: &'static Encoding) -> Result<String, SkipReason> {
-        decode(bytes, Some(charset)).map(|(text, _)| text)
+        decode(bytes, Some((charset, Evidence::Rule))).map(|(text, _)| text)
     }
 
     #[test]
     fn what_was_converted_says_from_which_encoding_and_how_sure_that_is() {
         let by = |bytes: &[u8], charset| {
-            let (_, from) = decode(bytes, charset).expect("it is text");
+            let (_, from) = decode(bytes, charset.map(|charset| (charset, Evidence::Rule))).expect("it is text");
             from.map(|from| (from.encoding, from.by))
         };
         let named = |encoding: &str, by| Some((encoding.to_owned(), by));

@@ -1,15 +1,15 @@
 //! Cleans bytes to the text that is cut and searched.
 //!
-//! In: a content's bytes and its rule. Out: UTF-8 text with `\n` line ends, or the reason why there is none.
+//! In: a content's bytes, its rule, and the encoding that its tree gives it, if it gives one. Out: UTF-8 text with `\n` line ends, or the reason why there is none.
 //!
-//! **Invariant:** the result depends only on the bytes and on what the rule's cleaning fingerprint covers. It is total on any
-//! bytes, in linear time and memory. The text holds no NUL and no byte order mark at its start. One cleaner per file; a change of
-//! any cleaner's output increments `rules::version::CLEAN_VERSION`.
+//! **Invariant:** a function of (bytes, what the rule's cleaning fingerprint covers, charset of the tree) alone, total on any bytes, in time and
+//! memory linear in them. Text that comes out holds no NUL and no byte order mark at its start. One cleaner a file;
+//! a change of what any of them puts out counts `rules::version::CLEAN_VERSION` up.
 
 mod decode;
 mod plain;
 
-use crate::data::{Conversion, SkipReason};
+use crate::data::{Charset, Conversion, Evidence, SkipReason};
 use crate::rules::Rule;
 
 /// Returns the cleaned text of a content.
@@ -26,20 +26,30 @@ use crate::rules::Rule;
 /// assert_eq!(clean(rule, b"\x7fELF\x02\x01\x01\x00"), Err(SkipReason::Binary));
 /// ```
 pub fn clean(rule: &Rule, bytes: &[u8]) -> Result<String, SkipReason> {
-    convert(rule, bytes).map(|(text, _)| text)
+    convert(rule, None, bytes).map(|(text, _)| text)
 }
 
-/// Returns the cleaned text of a content as [`clean`] does, and its encoding if that is not UTF-8.
+/// Returns the cleaned text of a content as [`clean`] does, and which encoding it had where that is not UTF-8; `charset` is the
+/// encoding that its tree gives it, and counts where the rule gives none.
 ///
 /// # Errors
 ///
 /// As [`clean`].
-pub fn convert(rule: &Rule, bytes: &[u8]) -> Result<(String, Option<Conversion>), SkipReason> {
+pub fn convert(
+    rule: &Rule,
+    charset: Option<Charset>,
+    bytes: &[u8],
+) -> Result<(String, Option<Conversion>), SkipReason> {
     if rule.excluded() {
         return Err(SkipReason::Excluded);
     }
     if bytes.len() as u64 > rule.max_bytes() {
         return Err(SkipReason::TooLarge);
     }
-    decode::decode(bytes, rule.charset()).map(|(text, from)| (plain::clean(text), from))
+    let by_rule = rule.charset().map(|charset| (charset, Evidence::Rule));
+    let told = by_rule.or(charset.map(|charset| (charset, Evidence::Editor)));
+    // UTF-8 is what is tried without a word.
+    let told = told.filter(|(charset, _)| *charset != Charset::UTF_8);
+    decode::decode(bytes, told.map(|(charset, by)| (charset.encoding(), by)))
+        .map(|(text, from)| (plain::clean(text), from))
 }

@@ -51,6 +51,9 @@ const SPARE_READ: f64 = 33_554_432.0;
 /// Most unfinished tokens: each takes some 300 bytes.
 const MOST_OPEN: i64 = 200_000;
 
+/// How often the parser reports per byte of code at the most, but for one file in some; errors come with more, mostly.
+const USUAL_REPORTS_PER_BYTE: f64 = 0.009;
+
 /// One report in so many is examined, because reporting a step takes ten times as long as the step.
 const COUNTED_OF: u64 = 33;
 
@@ -77,12 +80,17 @@ impl Grammar {
         [Self::Rust, Self::C, Self::Cpp, Self::Python].get(index).copied()
     }
 
-    /// Returns the report at which errors and open tokens are counted: a file of usual size ends before. Each of Python's line
-    /// continuations takes longer than the one before, so they are counted early.
-    const fn counted_at(self) -> u64 {
+    /// Returns whether errors and open tokens are to be counted once there were so many reports up to a place: not in a file of
+    /// usual size, nor in one of up to some 200 KB with as many steps a byte as code has, where a second parse costs most and
+    /// has nothing to find. Python's line continuations take longer with each that stands in front of them, so they are counted
+    /// early.
+    fn is_counted(self, reports: u64, reached: usize) -> bool {
         match self {
-            Self::Rust | Self::C | Self::Cpp => 600,
-            Self::Python => 150,
+            Self::Rust | Self::C | Self::Cpp => {
+                let is_dense = reports as f64 > USUAL_REPORTS_PER_BYTE * reached as f64;
+                reports >= if is_dense { 600 } else { 1_500 }
+            }
+            Self::Python => reports >= 150,
         }
     }
 
@@ -116,8 +124,10 @@ pub(super) fn parse(grammar: Grammar, text: &str) -> Result<Tree, NoSyntax> {
         let language = grammar.language();
         parser.set_language(&language).map_err(|_| NoSyntax::Grammar)?;
         let meter = Meter::new(text.as_bytes());
+        let mut is_counted = false;
         let tree = meter.parse(parser, &mut || {
-            if meter.reports.get() == grammar.counted_at() {
+            if !is_counted && grammar.is_counted(meter.reports.get(), meter.reached.get()) {
+                is_counted = true;
                 meter.spent.set(meter.spent.get().or_else(|| spent_unseen(grammar, text.as_bytes())));
             }
             ControlFlow::Continue(())

@@ -1,7 +1,7 @@
 //! The results of cleaning and chunking: a document's outcome, and the chunks of its text.
 //!
-//! In: nothing; these are the outputs of the clean and chunk stages, which the memo keeps. **Invariant:** they are functions of
-//! (content, rule) and (cleaned text, rule) alone: no path, view, commit or time.
+//! In: nothing; these are the values that the clean and chunk stages put out and the memo keeps.
+//! **Invariant:** they are functions of (content, rule, charset of the tree) and (cleaned text, rule) alone: no path, view, commit or time.
 
 use super::TextHash;
 use serde::{Deserialize, Serialize};
@@ -67,6 +67,8 @@ pub enum Evidence {
     Guess,
     /// The detector, from few characters beyond ASCII: it may be wrong.
     Unsure,
+    /// An `.editorconfig` beside or above the file.
+    Editor,
 }
 
 impl Evidence {
@@ -79,6 +81,7 @@ impl Evidence {
             Self::Nulls => "its NULs lie so",
             Self::Guess => "guessed from its characters",
             Self::Unsure => "guessed from few characters, and may be wrong",
+            Self::Editor => "an .editorconfig says so",
         }
     }
 }
@@ -150,6 +153,20 @@ pub enum NoSyntax {
 impl NoSyntax {
     /// Every reason, in the order of its code in stores.
     const ALL: [Self; 7] = [Self::Grammar, Self::Steps, Self::Read, Self::Errors, Self::Names, Self::Crash, Self::Open];
+
+    /// Returns the word under which `status` counts the reason.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Grammar => "grammar",
+            Self::Steps => "steps",
+            Self::Read => "read",
+            Self::Errors => "errors",
+            Self::Names => "names",
+            Self::Crash => "crash",
+            Self::Open => "open",
+        }
+    }
 
     /// Returns the code of the reason in a store.
     #[must_use]

@@ -3,7 +3,7 @@
 //! **Invariant:** a row holds all inputs of [`place`](super::place). So the entries of a document and their lines follow from its
 //! row and the memo at any later time, for any version.
 
-use super::{ChunkingId, ContentId, DocumentPath, SkipReason};
+use super::{Charset, ChunkingId, ContentId, DocumentPath, SkipReason};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -16,6 +16,8 @@ pub struct Document {
     pub content: ContentId,
     /// Its outcome.
     pub outcome: Outcome,
+    /// The encoding that the tree gives it, where a setting of the tree does: its cleaned text is named by it too.
+    pub charset: Option<Charset>,
 }
 
 /// The outcome of a file.

@@ -124,6 +124,10 @@ identity! {
     /// Identifies every setting, grammar and code version that can change a stage's output.
     Fingerprint
 }
+identity! {
+    /// Names a model: everything that can change a bit of a vector, as its files, its preparation of texts and its code.
+    ModelId
+}
 
 impl TextHash {
     /// Returns the hash of `text`.

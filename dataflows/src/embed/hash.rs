@@ -5,7 +5,7 @@
 //! **Invariant:** deterministic on every machine, in any batch; a text without a letter or digit has no vector.
 
 use super::{EmbedError, Embedder, Vector};
-use crate::data::{Fingerprint, Hasher};
+use crate::data::{Hasher, ModelId, SplitMix};
 
 /// The deterministic embedder of tests: hashed words, no files, no state.
 ///
@@ -32,29 +32,20 @@ impl HashEmbedder {
         let mut any = false;
         for word in text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty()) {
             any = true;
-            let [mut state, _] = Hasher::new("hash-embedder").part(word.to_lowercase().as_bytes()).finish();
+            let [seed, _] = Hasher::new("hash-embedder").part(word.to_lowercase().as_bytes()).finish();
+            let mut numbers = SplitMix::new(seed);
             for component in &mut sum {
-                *component += (split_mix(&mut state) >> 40) as f32 / (1_u64 << 23) as f32 - 1.0;
+                *component += (numbers.next() >> 40) as f32 / (1_u64 << 23) as f32 - 1.0;
             }
         }
         (any && sum.iter().any(|&component| component != 0.0)).then_some(sum)
     }
 }
 
-/// Returns the next number of the stream of `state` (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA
-/// 2014, figure 17).
-const fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
 impl Embedder for HashEmbedder {
-    fn fingerprint(&self) -> Fingerprint {
+    fn fingerprint(&self) -> ModelId {
         let hasher = Hasher::new("embedder").part(b"hash-embedder 1").part(&(self.dimensions as u64).to_le_bytes());
-        Fingerprint::from_words(hasher.finish())
+        ModelId::from_words(hasher.finish())
     }
 
     fn dimensions(&self) -> usize {

@@ -17,13 +17,13 @@ pub use each::{Answers, embed_each};
 pub use hash::HashEmbedder;
 pub use vector::Vector;
 
-use crate::data::Fingerprint;
+use crate::data::ModelId;
 use std::error::Error;
 
 /// A model that turns texts into vectors.
 pub trait Embedder: Send + Sync {
-    /// Returns the fingerprint of everything that can change a vector: the model's files, the text preparation, the code.
-    fn fingerprint(&self) -> Fingerprint;
+    /// Returns what names the model and everything else that can change a vector.
+    fn fingerprint(&self) -> ModelId;
 
     /// Returns the number of components of every vector.
     fn dimensions(&self) -> usize;
@@ -43,6 +43,16 @@ pub trait Embedder: Send + Sync {
     /// # Errors
     /// If the model cannot be loaded or cannot be run.
     fn embed_query(&self, text: &str) -> Result<Option<Vec<f32>>, EmbedError>;
+
+    /// Returns the cosine below which an entry is no nearer to a question than chance brings entries, where that was measured for
+    /// the model.
+    ///
+    /// # Errors
+    /// When the model cannot be loaded or cannot be run.
+    fn chance(&self, question: &str) -> Result<Option<f32>, EmbedError> {
+        let _ = question;
+        Ok(None)
+    }
 }
 
 /// Errors on the way from a text to a vector.

@@ -22,14 +22,14 @@ pub(super) fn cut<'s>(
     let rules = parts.rules.clone();
     let representative = Representatives::by(&rules, |id| rules.rule(id).chunking_id(TextHash::default()));
     let distinct =
-        texts.clone().map(move |(id, (_, _, _, rule, text))| (id, text, representative.of(rule))).distinct_total();
+        texts.clone().map(move |(id, ((.., rule), _, text))| (id, text, representative.of(rule))).distinct_total();
     let (rules, memo, outliner) = (parts.rules.clone(), parts.memo.clone(), parts.outliner.clone());
     let task = ChunkTask { rules, memo, outliner };
     let ready = asynchronous(distinct, Arc::new(task), parts.pool.clone(), parts.ledger.clone());
 
     let (memo, rules) = (parts.memo.clone(), parts.rules.clone());
     let ready = ready.map(move |(id, _, _)| (id, fault_of(&*memo, id)));
-    texts.join_map(ready, move |&chunking, (view, path, content, rule, _), fault| {
+    texts.join_map(ready, move |&chunking, ((view, path, content, rule), charset, _), fault| {
         let outcome = match fault {
             Some(error) => Outcome::Fault { stage: StageName::Chunk, error: error.clone() },
             None => {
@@ -37,7 +37,7 @@ pub(super) fn cut<'s>(
                 Outcome::Indexed { chunking, module: String::new(), labels }
             }
         };
-        (*view, Document { path: path.clone(), content: *content, outcome })
+        (*view, Document { path: path.clone(), content: *content, outcome, charset: *charset })
     })
 }
 

@@ -9,8 +9,8 @@ use super::Parts;
 use crate::clean::convert;
 use crate::code::is_manifest;
 use crate::data::{
-    ChunkingId, Cleaned, ContentId, Document, DocumentId, DocumentPath, File, FileMode, Outcome, SkipReason, StageName,
-    TextHash, View,
+    Charset, ChunkingId, Cleaned, ContentId, Document, DocumentId, DocumentPath, File, FileMode, Outcome, SkipReason,
+    StageName, TextHash, View,
 };
 use crate::memo::{Content, Contents, Keep, Memo};
 use crate::rules::{RuleId, Rules};
@@ -20,9 +20,13 @@ use differential_dataflow::operators::ThresholdTotal;
 use std::sync::Arc;
 
 /// A file that the rules accept as a document.
-pub(super) type Candidate = (DocumentId, (View, DocumentPath, ContentId, RuleId));
+pub(super) type Candidate = (View, DocumentPath, ContentId, RuleId);
+/// The same with the encoding that its tree gives it.
+pub(super) type Told = (Candidate, Option<Charset>);
 /// A document by the chunk list of its text and rule.
-pub(super) type Textual = (ChunkingId, (View, DocumentPath, ContentId, RuleId, TextHash));
+pub(super) type Textual = (ChunkingId, (Candidate, Option<Charset>, TextHash));
+/// What the clean stage is asked.
+type Input = (DocumentId, ContentId, RuleId, Option<Charset>);
 
 /// Files by the decision of the rules on their path.
 pub(super) struct Routed<'s> {
@@ -37,15 +41,15 @@ pub(super) fn route(files: VecCollection<'_, Time, File>, rules: Arc<Rules>) -> 
     let skipping = rules.clone();
     let skipped = files.clone().flat_map(move |file| {
         let reason = skip_reason(&skipping, &file)?;
-        Some((file.view, document(file.path, file.state.content, Outcome::Skipped(reason))))
+        let (path, content) = (file.path, file.state.content);
+        Some((file.view, Document { path, content, outcome: Outcome::Skipped(reason), charset: None }))
     });
     let documents = files.flat_map(move |file| {
         if skip_reason(&rules, &file).is_some() {
             return None;
         }
         let rule = rules.for_path(&file.path);
-        let id = rules.rule(rule).document_id(file.state.content);
-        Some((id, (file.view, file.path, file.state.content, rule)))
+        Some((file.view, file.path, file.state.content, rule))
     });
     Routed { documents, skipped }
 }
@@ -59,10 +63,6 @@ pub(crate) fn skip_reason(rules: &Rules, file: &File) -> Option<SkipReason> {
     }
 }
 
-fn document(path: DocumentPath, content: ContentId, outcome: Outcome) -> Document {
-    Document { path, content, outcome }
-}
-
 /// Documents by the result of cleaning.
 pub(super) struct CleanedFiles<'s> {
     /// Those with a text.
@@ -74,37 +74,39 @@ pub(super) struct CleanedFiles<'s> {
 }
 
 /// Cleans each distinct content once and joins the result to every file.
-pub(super) fn clean<'s>(files: VecCollection<'s, Time, Candidate>, parts: &Parts) -> CleanedFiles<'s> {
+pub(super) fn clean<'s>(files: VecCollection<'s, Time, Told>, parts: &Parts) -> CleanedFiles<'s> {
+    let rules = parts.rules.clone();
+    let files = files.map(move |(file, charset)| (rules.rule(file.3).document_id(file.2, charset), (file, charset)));
     let representative = Representatives::new(&parts.rules);
-    let distinct =
-        files.clone().map(move |(id, (_, _, content, rule))| (id, content, representative.of(rule))).distinct_total();
+    let distinct = files
+        .clone()
+        .map(move |(id, ((_, _, content, rule), charset))| (id, content, representative.of(rule), charset))
+        .distinct_total();
     let task = CleanTask { rules: parts.rules.clone(), memo: parts.memo.clone(), contents: parts.contents.clone() };
     let ready = asynchronous(distinct, Arc::new(task), parts.pool.clone(), parts.ledger.clone());
 
     let memo = parts.memo.clone();
-    let cleaned = ready.map(move |(id, _, _)| {
+    let cleaned = ready.map(move |(id, ..)| {
         let cleaned = memo.cleaned(id).unwrap_or_else(|| Cleaned::Fault("the cleaned text was lost".to_owned()));
         (id, cleaned)
     });
-    let files = files.join_map(cleaned, |_, (view, path, content, rule), cleaned| {
-        (*view, path.clone(), *content, *rule, cleaned.clone())
-    });
+    let files = files.join_map(cleaned, |_, (file, charset), cleaned| (file.clone(), *charset, cleaned.clone()));
     let rules = parts.rules.clone();
-    let texts = files.clone().flat_map(move |(view, path, content, rule, cleaned)| {
+    let texts = files.clone().flat_map(move |(file, charset, cleaned)| {
         let text = cleaned.text()?;
-        Some((rules.rule(rule).chunking_id(text), (view, path, content, rule, text)))
+        Some((rules.rule(file.3).chunking_id(text), (file, charset, text)))
     });
-    let manifests = files.clone().flat_map(|(view, path, _, _, cleaned)| {
+    let manifests = files.clone().flat_map(|((view, path, ..), _, cleaned)| {
         let text = cleaned.text().filter(|_| is_manifest(&path))?;
         Some((view, path, text))
     });
-    let others = files.flat_map(|(view, path, content, _, cleaned)| {
+    let others = files.flat_map(|((view, path, content, _), charset, cleaned)| {
         let outcome = match cleaned {
             Cleaned::Text { .. } | Cleaned::Converted { .. } => return None,
             Cleaned::Skipped(reason) => Outcome::Skipped(reason),
             Cleaned::Fault(error) => Outcome::Fault { stage: StageName::Clean, error },
         };
-        Some((view, document(path, content, outcome)))
+        Some((view, Document { path, content, outcome, charset }))
     });
     CleanedFiles { texts, others, manifests }
 }
@@ -114,7 +116,7 @@ pub(super) struct Representatives(Vec<RuleId>);
 
 impl Representatives {
     fn new(rules: &Rules) -> Self {
-        let probe = |id: RuleId| rules.rule(id).document_id(ContentId::default());
+        let probe = |id: RuleId| rules.rule(id).document_id(ContentId::default(), None);
         Self::by(rules, probe)
     }
 
@@ -137,21 +139,21 @@ struct CleanTask {
     contents: Arc<dyn Contents>,
 }
 
-impl Task<(DocumentId, ContentId, RuleId)> for CleanTask {
+impl Task<Input> for CleanTask {
     fn name(&self) -> StageName {
         StageName::Clean
     }
 
-    fn is_known(&self, &(id, _, _): &(DocumentId, ContentId, RuleId)) -> bool {
+    fn is_known(&self, &(id, ..): &Input) -> bool {
         self.memo.cleaned(id).is_some()
     }
 
-    fn run(&self, inputs: &[(DocumentId, ContentId, RuleId)]) -> Ran {
+    fn run(&self, inputs: &[Input]) -> Ran {
         let mut faults = 0;
-        for &(id, content, rule) in inputs {
+        for &(id, content, rule, charset) in inputs {
             let rule = self.rules.rule(rule);
             match self.contents.read(content, rule.max_bytes()) {
-                Ok(Content::Bytes(bytes)) => match convert(rule, &bytes) {
+                Ok(Content::Bytes(bytes)) => match convert(rule, charset, &bytes) {
                     Ok((text, from)) => {
                         let (hash, bytes) = (TextHash::of(&text), text.len() as u64);
                         let cleaned = match from {
@@ -178,7 +180,7 @@ impl Task<(DocumentId, ContentId, RuleId)> for CleanTask {
         faults.into()
     }
 
-    fn give_up(&self, &(id, _, _): &(DocumentId, ContentId, RuleId), reason: String) {
+    fn give_up(&self, &(id, ..): &Input, reason: String) {
         self.memo.put_cleaned(id, &Cleaned::Fault(reason), None, Keep::WhileRunning);
     }
 

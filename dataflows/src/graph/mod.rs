@@ -6,7 +6,8 @@
 //! ```text
 //!  files (view, path, object) ──► routed by the rules ──┬──────────────────────────► skipped: no document here
 //!                                                       │
-//!                  documents = distinct (content, rule) ┤
+//!  .editorconfig ──► encoding of each file below ───────┤
+//!        documents = distinct (content, rule, encoding) ┤
 //!                           ▼  clean   (asynchronous)   │
 //!                  texts = distinct (cleaned text, rule)│
 //!                           ▼  chunk   (asynchronous)   ▼
@@ -27,7 +28,9 @@
 
 mod chunks;
 mod documents;
+mod encodings;
 mod entries;
+mod folders;
 mod modules;
 mod sink;
 mod vectors;
@@ -42,6 +45,7 @@ use crate::rules::Rules;
 use crate::stage::{Pool, Time};
 use crate::work::Ledger;
 use differential_dataflow::VecCollection;
+use folders::Folders;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -83,14 +87,17 @@ pub(crate) fn build<'s>(
     probe: &ProbeHandle<Time>,
 ) -> Rc<RefCell<Gathered>> {
     let routed = documents::route(files.clone(), parts.rules.clone());
-    let cleaned = documents::clean(routed.documents, parts);
-    let cut = chunks::cut(cleaned.texts, parts);
-    let modules = modules::of_folders(files, cleaned.manifests, parts.memo.clone());
+    let folders = Folders::of(files);
+    let settings = documents::clean(encodings::settings(routed.documents.clone()), parts);
+    let told = encodings::tell(routed.documents, settings.texts.clone(), &folders, parts);
+    let cleaned = documents::clean(told, parts);
+    let cut = chunks::cut(cleaned.texts.concat(settings.texts), parts);
+    let modules = modules::of_folders(&folders, cleaned.manifests, parts.memo.clone());
     let documents = modules::attach(cut, modules).consolidate();
     let entries = entries::place_all(documents.clone(), parts.memo.clone()).consolidate();
     let vectors = vectors::embed(entries.clone(), parts);
 
-    let documents = documents.concatenate([routed.skipped, cleaned.others]);
+    let documents = documents.concatenate([routed.skipped, settings.others, cleaned.others]);
     let rows = documents
         .map(|(view, document)| Row::Document(view, document))
         .concat(entries.map(|(view, entry)| Row::Entry(view, entry)));

@@ -6,24 +6,20 @@
 //! decides; if one folder has several, the name that sorts first. The work goes by folders, not files, so a manifest that changes
 //! without changing its name moves no entry.
 
+use super::folders::{Folder, Folders};
 use crate::code::module_name;
-use crate::data::{Document, DocumentPath, File, Outcome, TextHash, View, folders_up};
+use crate::data::{Document, DocumentPath, Outcome, TextHash, View};
 use crate::memo::Memo;
 use crate::stage::Time;
 use differential_dataflow::VecCollection;
-use differential_dataflow::operators::ThresholdTotal;
 use std::sync::Arc;
-
-/// A folder of a view.
-type Folder = (View, Box<[u8]>);
 
 /// Returns the module of every folder with a file, empty without a named manifest.
 pub(super) fn of_folders<'s>(
-    files: VecCollection<'s, Time, File>,
+    folders: &Folders<'s>,
     manifests: VecCollection<'s, Time, (View, DocumentPath, TextHash)>,
     memo: Arc<dyn Memo>,
 ) -> VecCollection<'s, Time, (Folder, String)> {
-    let folders = files.map(|file| (file.view, Box::<[u8]>::from(file.path.folder()))).distinct_total();
     let named = manifests
         .flat_map(move |(view, path, text)| {
             let Some(content) = memo.text(text) else {
@@ -34,16 +30,11 @@ pub(super) fn of_folders<'s>(
             Some(((view, Box::<[u8]>::from(path.folder())), name))
         })
         .consolidate();
-    // Every folder looks up to each folder above it, itself and the root among them.
-    let above = folders.clone().flat_map(|(view, folder)| {
-        let depths: Vec<usize> = folders_up(&folder).map(<[u8]>::len).collect();
-        depths.into_iter().map(move |length| ((view, Box::from(&folder[..length])), folder.clone()))
-    });
-    let candidates = above.join_map(named, |(view, ancestor): &Folder, folder, name: &String| {
+    let candidates = folders.above.clone().join_map(named, |(view, ancestor): &Folder, folder, name: &String| {
         ((*view, folder.clone()), (ancestor.len() + 1, name.clone()))
     });
     // A folder without a manifest above it has the empty name at depth 0, which any other one replaces.
-    let none = folders.map(|folder| (folder, (0, String::new())));
+    let none = folders.own.clone().map(|folder| (folder, (0, String::new())));
     candidates.concat(none).reduce(|_folder, names, output| {
         let deepest = names.iter().map(|(name, _)| name.0).max().unwrap_or(0);
         let first = names.iter().filter(|(name, _)| name.0 == deepest).map(|(name, _)| &name.1).min();

@@ -6,19 +6,22 @@
 //! user's rules come before the built-in ones, and the last built-in one matches every path. Equal fingerprints mean equal
 //! results for every path and content. Rules are values: the product reads the files and notices their changes.
 
+mod editorconfig;
 mod parse;
 mod rule;
 #[cfg(test)]
 mod tests;
 mod version;
 
+pub use editorconfig::{EditorConfig, EditorConfigs, is_editorconfig};
+pub(crate) use editorconfig::{LEVELS, charset_of};
 pub(crate) use parse::LARGEST_WHOLE;
 pub use parse::RuleError;
 pub(crate) use rule::Cutting;
 pub use rule::Rule;
 pub(crate) use version::GRAMMARS;
 
-use crate::data::{DocumentPath, Fingerprint, Hasher};
+use crate::data::{Document, DocumentId, DocumentPath, Fingerprint, Hasher};
 use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
@@ -122,6 +125,19 @@ impl Rules {
         self.rules.get(usize::from(id.0)).unwrap_or(&self.rules[usize::from(self.last().0)])
     }
 
+    /// Says whether the rule for `path` says `exclude = false`: what is left out without a rule, as backups of editors are, is a file
+    /// then.
+    #[must_use]
+    pub fn takes_in(&self, path: &DocumentPath) -> bool {
+        self.rule(self.for_path(path)).takes_in
+    }
+
+    /// Returns the name of a document's content under the rule for its path: what cleaning made of it is remembered by that.
+    #[must_use]
+    pub fn document_id(&self, document: &Document) -> DocumentId {
+        self.rule(self.for_path(&document.path)).document_id(document.content, document.charset)
+    }
+
     fn last(&self) -> RuleId {
         let last = u16::try_from(self.rules.len() - 1).expect("parse refuses more rules than a u16 counts");
         RuleId(last)
@@ -129,7 +145,9 @@ impl Rules {
 }
 
 fn fingerprint(rules: &[Rule]) -> Fingerprint {
-    let mut hasher = Hasher::new("rules").part(&version::MANIFEST_VERSION.to_le_bytes());
+    let mut hasher = Hasher::new("rules")
+        .part(&version::MANIFEST_VERSION.to_le_bytes())
+        .part(&version::EDITORCONFIG_VERSION.to_le_bytes());
     for rule in rules {
         // The count at the front keeps ("a", ["b"]) and (["a", "b"]) apart.
         hasher = hasher.part(rule.name.as_bytes()).part(&(rule.globs.len() as u64).to_le_bytes());

@@ -7,8 +7,7 @@
 
 use super::rule::{Cutting, Rule};
 use super::version::GRAMMARS;
-use crate::data::ChunkKind;
-use encoding_rs::Encoding;
+use crate::data::{Charset, ChunkKind};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -161,8 +160,7 @@ fn check(table: RuleTable, before: &[Rule], known: &[Rule]) -> Result<Rule, Rule
         match &table.charset {
             None => base.and_then(|base| base.charset),
             Some(label) => {
-                // The replacement encoding decodes nothing.
-                let known = Encoding::for_label_no_replacement(label.as_bytes());
+                let known = Charset::from_label(label);
                 Some(known.ok_or_else(|| {
                     wrong("charset", label, "a name of the Encoding Standard, as gbk or windows-1252")
                 })?)
@@ -183,6 +181,7 @@ fn check(table: RuleTable, before: &[Rule], known: &[Rule]) -> Result<Rule, Rule
         max_bytes,
         charset,
         excluded,
+        takes_in: table.exclude == Some(false),
         labels,
     })
 }

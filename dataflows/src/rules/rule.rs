@@ -7,8 +7,7 @@
 //! their documents, and a new label or pattern computes nothing again.
 
 use super::version::{CHUNK_VERSION, CLEAN_VERSION, DECODERS, GRAMMARS, HEADINGS, PARSER};
-use crate::data::{ChunkKind, ChunkingId, ContentId, DocumentId, DocumentPath, Fingerprint, Hasher, TextHash};
-use encoding_rs::Encoding;
+use crate::data::{Charset, ChunkKind, ChunkingId, ContentId, DocumentId, DocumentPath, Fingerprint, Hasher, TextHash};
 
 /// How a text is cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,8 +61,10 @@ pub struct Rule {
     pub(super) cutting: Cutting,
     pub(super) whole_up_to: usize,
     pub(super) max_bytes: u64,
-    pub(super) charset: Option<&'static Encoding>,
+    pub(super) charset: Option<Charset>,
     pub(super) excluded: bool,
+    /// Whether it says `exclude = false` itself.
+    pub(super) takes_in: bool,
     /// In the order of their names.
     pub(super) labels: Vec<(String, String)>,
 }
@@ -101,7 +102,7 @@ impl Rule {
 
     /// Returns the encoding that the rule gives its files.
     #[must_use]
-    pub(crate) fn charset(&self) -> Option<&'static Encoding> {
+    pub(crate) fn charset(&self) -> Option<Charset> {
         self.charset
     }
 
@@ -111,10 +112,13 @@ impl Rule {
         self.labels.clone()
     }
 
-    /// Returns the identity of `content` under this rule's cleaning.
+    /// Returns the name of `content` under this rule's way of cleaning, and the encoding that its tree gives it.
     #[must_use]
-    pub fn document_id(&self, content: ContentId) -> DocumentId {
-        let hasher = Hasher::new("document").part(content.as_bytes()).part(&self.cleaning_fingerprint().to_bytes());
+    pub fn document_id(&self, content: ContentId, charset: Option<Charset>) -> DocumentId {
+        let mut hasher = Hasher::new("document").part(content.as_bytes()).part(&self.cleaning_fingerprint().to_bytes());
+        if let Some(charset) = charset {
+            hasher = hasher.part(charset.name().as_bytes());
+        }
         DocumentId::from_words(hasher.finish())
     }
 

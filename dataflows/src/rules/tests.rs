@@ -82,14 +82,18 @@ fn identities_cover_what_can_change_the_result_and_no_more() {
     let content = ContentId::default();
     let text = TextHash::of("x");
     let [plain, labelled, short, small, told] = ["x.rs", "a/x.rs", "b/x.rs", "c/x.rs", "d/x.rs"].map(rule);
-    assert_ne!(plain.document_id(content), told.document_id(content));
+    assert_ne!(plain.document_id(content, None), told.document_id(content, None));
     assert_eq!(plain.chunking_id(text), told.chunking_id(text));
-    assert_eq!(plain.document_id(content), labelled.document_id(content));
+    assert_eq!(plain.document_id(content, None), labelled.document_id(content, None));
     assert_eq!(plain.chunking_id(text), labelled.chunking_id(text));
-    assert_eq!(plain.document_id(content), short.document_id(content));
+    assert_eq!(plain.document_id(content, None), short.document_id(content, None));
     assert_ne!(plain.chunking_id(text), short.chunking_id(text));
-    assert_ne!(plain.document_id(content), small.document_id(content));
-    assert_eq!(plain.document_id(content), rule("x.md").document_id(content), "rules that clean alike share documents");
+    assert_ne!(plain.document_id(content, None), small.document_id(content, None));
+    assert_eq!(
+        plain.document_id(content, None),
+        rule("x.md").document_id(content, None),
+        "rules that clean alike share documents"
+    );
     assert_ne!(plain.chunking_id(text), rule("x.cpp").chunking_id(text));
     assert_ne!(rules.fingerprint(), Rules::built_in().fingerprint());
     assert_eq!(Rules::built_in().fingerprint(), Rules::parse("# nothing").expect("the rules are sound").fingerprint());

@@ -15,6 +15,9 @@ pub(crate) const CHUNK_VERSION: u32 = 2;
 /// Counts the changes of the manifest parsers' output.
 pub(crate) const MANIFEST_VERSION: u32 = 1;
 
+/// Counts the changes of what `.editorconfig` files are read to say.
+pub(crate) const EDITORCONFIG_VERSION: u32 = 1;
+
 /// The crates that detect and decode encodings.
 pub(crate) const DECODERS: [(&str, &str); 2] = [("chardetng", "1.0.0"), ("encoding_rs", "0.8.44")];
 

@@ -146,7 +146,7 @@ impl Model {
         stated
     }
 
-    /// Counts the tokens of kept versions, and of those that come, as another analyzer does.
+    /// Recounts the tokens of kept and later versions, as another analyzer does.
     pub(crate) fn recount(&mut self, tokens_of: Counts) {
         self.tokens_of = Some(tokens_of);
         for (id, version) in (0..).map(VersionId::new).zip(&mut self.versions) {

@@ -48,7 +48,7 @@ fn cosine(a: &[f32], b: &[f32]) -> f64 {
 fn the_fingerprint_names_the_files() {
     let hash = blake3::Hasher::new().update(EMBEDDINGS).update(super::super::pieces::file()).finalize();
     assert_eq!(hash.to_hex().as_str(), FILES, "the files changed: put their hash into FILES");
-    assert_ne!(model().fingerprint(), Fingerprint::default());
+    assert_ne!(model().fingerprint(), ModelId::default());
 }
 
 #[test]

@@ -35,7 +35,7 @@ use super::background::{Tended, Urgency};
 use super::lexical::{LexicalWriter, searched_name};
 use super::vector::VectorWriter;
 use crate::store::{Catalogue, Coverage, Database, EntryRecord, Flush, Kept, Mapping, StoreMemo, WriteTransaction};
-use dataflows::data::{Card, CardedEntry, Document, EmbedInput, EntryId, Fingerprint, View};
+use dataflows::data::{Card, CardedEntry, Document, EmbedInput, EntryId, Fingerprint, ModelId, View};
 use dataflows::embed::{Embedder, Vector};
 use dataflows::memo::Memo;
 use dataflows::run::EpochDone;
@@ -80,7 +80,7 @@ pub struct IndexWriter {
     sources: FxHashMap<SourceId, String>,
     views: FxHashMap<ViewId, String>,
     fingerprint: Fingerprint,
-    model: Fingerprint,
+    model: ModelId,
 }
 
 /// The open parts of a writer between publishes.

@@ -182,7 +182,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Returns tokens and digest of a version that is known already.
+    /// Returns tokens and digest of a known version.
     fn totals(&self, version: VersionId) -> Result<(Tokens, Digest), ApplyError> {
         if let Some(staged) = self.staged.get(&version) {
             return Ok((staged.tokens, staged.digest));

@@ -39,7 +39,7 @@ pub(super) enum Reason {
 #[derive(Default)]
 struct Counted {
     tokens: FxHashMap<u32, Tokens<u32>>,
-    /// Those whose rows say otherwise.
+    /// Those with other counts in their rows.
     changed: Vec<(Ordinal, Tokens<u32>)>,
     /// Those whose text is gone.
     lost: Vec<Ordinal>,

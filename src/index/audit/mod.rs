@@ -25,7 +25,7 @@ use super::ReaderError;
 use super::lexical;
 use super::vector::Shape;
 use crate::store::{Database, Layout, Lease, StoreMemo};
-use dataflows::data::{DocumentPath, Fingerprint};
+use dataflows::data::{DocumentPath, ModelId};
 use dataflows::memo::Memo;
 use roaring::RoaringBitmap;
 use rows::Rows;
@@ -102,7 +102,7 @@ pub struct Audit {
 ///
 /// # Errors
 /// If there is no store, or it is of another format, or nothing has been published.
-pub fn audit(layout: &Layout, model: Fingerprint, dimensions: u32) -> Result<Audit, ReaderError> {
+pub fn audit(layout: &Layout, model: ModelId, dimensions: u32) -> Result<Audit, ReaderError> {
     layout.check()?;
     // Held to the end, so that nothing is collected during the check.
     let _lease = Lease::take(layout)?;
@@ -196,7 +196,7 @@ fn open_log(
 ///
 /// # Errors
 /// If the log is inconsistent.
-pub fn audit_rows(database: &Database, model: Fingerprint, archive: &Archive) -> Result<Vec<Finding>, ReaderError> {
+pub fn audit_rows(database: &Database, model: ModelId, archive: &Archive) -> Result<Vec<Finding>, ReaderError> {
     let mut findings = Vec::new();
     Rows::check(database, model, archive, &archive.reached()?, &mut findings);
     Ok(findings)

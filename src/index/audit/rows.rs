@@ -8,7 +8,7 @@
 use super::{AGAIN, EXAMPLES, Finding, chain};
 use crate::index::lexical;
 use crate::store::{Catalogue, Database, StoreError, StoreMemo};
-use dataflows::data::{Document, DocumentPath, EmbedInput, EntryId, Fingerprint, Outcome, TextHash, place};
+use dataflows::data::{Document, DocumentPath, EmbedInput, EntryId, ModelId, Outcome, TextHash, place};
 use dataflows::memo::{Chunked, Memo};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
@@ -47,7 +47,7 @@ impl Rows {
     /// Reads and checks every row that versions reach.
     pub(super) fn check(
         database: &Database,
-        model: Fingerprint,
+        model: ModelId,
         archive: &Archive,
         reached: &Bitmaps,
         findings: &mut Vec<Finding>,

@@ -28,7 +28,7 @@ use super::apply::ApplyError;
 use super::lexical::LexicalWriter;
 use super::vector::VectorWriter;
 use crate::store::{Database, Layout, Portion, Swept};
-use dataflows::data::{ContentId, DocumentId, DocumentPath};
+use dataflows::data::{Document, DocumentId};
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 use snapshots::{Archive, Bitmaps};
@@ -38,7 +38,7 @@ use survey::slices;
 const LEXICAL_ROWS: usize = 32_768;
 
 /// Returns the identity of the cleaning result for a content at a path, under the current rules.
-pub type CleanedOf<'a> = &'a dyn Fn(&DocumentPath, ContentId) -> DocumentId;
+pub type CleanedOf<'a> = &'a dyn Fn(&Document) -> DocumentId;
 
 /// Removed rows, or those that would be.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -96,7 +96,7 @@ pub fn collect(
         !stopped
     };
     // No publish runs meanwhile, so no entry comes back.
-    let none: CleanedOf<'_> = &|_, _| DocumentId::default();
+    let none: CleanedOf<'_> = &|_| DocumentId::default();
     while removal.is_in_database() && go_on() {
         removal.step(database, none, Portion::LARGE, &mut || true)?;
     }

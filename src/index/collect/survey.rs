@@ -104,7 +104,7 @@ pub(super) fn results(
     for rows in slices(&rows.documents, LOOK_ROWS) {
         for document in catalogue.documents(rows.iter().map(Ordinal::new))? {
             if let Some(cleaned_of) = cleaned_of {
-                results.cleaned(std::iter::once(cleaned_of(&document.path, document.content)));
+                results.cleaned(std::iter::once(cleaned_of(&document)));
             }
             if let Outcome::Indexed { chunking, .. } = document.outcome {
                 results.chunks(chunking);

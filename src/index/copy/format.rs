@@ -16,6 +16,7 @@
 //! **Invariant:** a record is returned only after its whole file was compared with the manifest's checksum, and it is checked
 //! again during the read. No record is longer than [`MAX_RECORD_BYTES`].
 
+use crate::store::SourceRoots;
 use serde::{Deserialize, Serialize};
 use snapshots::CommitId;
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 
 /// The format that this build writes.
 pub(super) const FORMAT: u32 = 2;
-/// The format before, which this build reads as well.
+/// The previous format, which this build reads too.
 pub(super) const OLDER_FORMAT: u32 = 1;
 /// The largest manifest that is read; the largest honest one has some kilobytes.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
@@ -49,6 +50,9 @@ pub struct Manifest {
     pub kind: String,
     pub(super) commit: String,
     pub(super) parent: Option<String>,
+    /// The commits at which the source's history begins, if they are known: what tells it from another of its name.
+    #[serde(default)]
+    pub(super) roots: Vec<String>,
     /// The committer's time, in seconds since 1970.
     pub time: i64,
     /// The views that pointed at the commit.
@@ -171,6 +175,16 @@ impl Manifest {
     /// If it is no hash.
     pub fn parent(&self) -> Result<Option<CommitId>, CopyError> {
         self.parent.as_deref().map(str::parse).transpose().map_err(|_| bad("its parent is no hash"))
+    }
+
+    /// Returns the commits at which the source's history begins.
+    ///
+    /// # Errors
+    /// Where one is no hash.
+    pub fn roots(&self) -> Result<SourceRoots, CopyError> {
+        let roots: Result<Vec<CommitId>, _> = self.roots.iter().map(|root| root.parse()).collect();
+        let roots = roots.map_err(|_| bad("a root is no hash"))?;
+        Ok(if roots.is_empty() { SourceRoots::default() } else { SourceRoots::new(&roots) })
     }
 
     /// Returns the fingerprint of the rules.

@@ -12,8 +12,8 @@ use super::format::{self, CopyError, Manifest, check_sum, for_each_record};
 use crate::index::lexical::{self, count_tokens, searched_name};
 use crate::store::{StoreMemo, decode};
 use dataflows::data::{
-    Card, CardHash, CardedEntry, ChunkingId, Cleaned, Document, DocumentId, DocumentPath, EmbedInput, Fingerprint,
-    Outcome, TextHash, place,
+    Card, CardHash, CardedEntry, ChunkingId, Cleaned, Document, DocumentId, DocumentPath, EmbedInput, ModelId, Outcome,
+    TextHash, place,
 };
 use dataflows::embed::Vector;
 use dataflows::memo::{Chunked, Embedded, Keep, Memo};
@@ -43,7 +43,7 @@ impl SnapshotCopy {
     ///
     /// # Errors
     /// If it is no copy, of another format, model or analyzer, damaged, or inconsistent.
-    pub fn open(folder: &Path, model: Fingerprint, dimensions: u32) -> Result<Self, CopyError> {
+    pub fn open(folder: &Path, model: ModelId, dimensions: u32) -> Result<Self, CopyError> {
         let manifest = Manifest::read(folder)?;
         for (what, found, built) in [
             ("model", &manifest.model, model.to_string()),

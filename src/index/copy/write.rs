@@ -7,8 +7,8 @@
 
 use super::format::{self, CopyError, FORMAT, Manifest, RecordWriter};
 use crate::index::{Given, IndexReader, ReaderError, lexical};
-use crate::store::{SourceRecord, encode};
-use dataflows::data::{Cleaned, Document, DocumentPath, EmbedInput, Fingerprint, Outcome, TextHash, place};
+use crate::store::{SourceRecord, SourceRoots, encode};
+use dataflows::data::{Cleaned, Document, DocumentPath, EmbedInput, Fingerprint, ModelId, Outcome, TextHash, place};
 use dataflows::memo::{Chunked, Memo};
 use dataflows::rules::Rules;
 use rustc_hash::FxHashSet;
@@ -65,6 +65,7 @@ pub fn export(
     })?;
     let mut documents = reader.catalogue().documents(alive.documents.iter().map(Ordinal::new))?;
     documents.sort();
+    let roots = reader.database().source_roots(known.source)?;
     let mut writer = Writer::create(&partial)?;
     for document in &documents {
         writer.document(reader, rules, document)?;
@@ -77,11 +78,12 @@ pub fn export(
         kind: source.kind.as_str().to_owned(),
         commit: known.commit.to_string(),
         parent: known.parent.map(|parent| parent.to_string()),
+        roots: roots.iter().flat_map(SourceRoots::roots).map(|root| root.to_string()).collect(),
         time: known.time,
         views,
         digest: known.digest.to_string(),
         fingerprint: Fingerprint::from_bytes(known.fingerprint).to_string(),
-        model: Fingerprint::from_bytes(known.model).to_string(),
+        model: ModelId::from_bytes(known.model).to_string(),
         analyzer: lexical::fingerprint().to_string(),
         dimensions,
         entries: known.statistics.live_entries,
@@ -136,8 +138,8 @@ impl Writer {
     fn document(&mut self, reader: &IndexReader, rules: &Rules, document: &Document) -> Result<(), CopyError> {
         let memo = reader.memo();
         self.documents.write(&encode(document))?;
-        let Document { path, content, outcome } = document;
-        let id = rules.rule(rules.for_path(path)).document_id(*content);
+        let Document { path, outcome, .. } = document;
+        let id = rules.document_id(document);
         if let Some(cleaned) = memo.cleaned(id).filter(|cleaned| !matches!(cleaned, Cleaned::Fault(_)))
             && self.known.insert(id.to_bytes())
         {

@@ -7,6 +7,7 @@
 
 use super::VectorError;
 use super::files::{self, Listing};
+use super::folder;
 use super::format::{self, Ending, Shape};
 use super::reader::is_gone;
 use super::rows::Rows;
@@ -29,11 +30,16 @@ pub struct VectorCheck {
     pub damaged: Vec<(PathBuf, VectorError)>,
 }
 
-/// Checks every vector file and calls `look` with each row that counts: the first of an ordinal.
+/// Checks every file of a set and tells `look` each row that counts: the first of an ordinal.
 ///
 /// # Errors
-/// If the directory cannot be listed.
-pub fn check(
+/// When the folder of all vectors, or that of the set, cannot be listed.
+pub fn check(vectors: &Path, shape: Shape, look: &mut dyn FnMut(Ordinal, &[f16])) -> Result<VectorCheck, VectorError> {
+    check_folder(&folder::find(vectors, shape)?, shape, look)
+}
+
+/// Checks every file in the folder of a set.
+pub(super) fn check_folder(
     directory: &Path,
     shape: Shape,
     look: &mut dyn FnMut(Ordinal, &[f16]),

@@ -12,10 +12,12 @@ use super::rows::Rows;
 use super::scan::{Alive, Backend};
 use super::search::Question;
 use super::segment::VectorSegment;
+use super::stored::StoredFile;
 use crate::index::window::Window;
 use half::f16;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
+use std::sync::{Arc, OnceLock};
 
 /// Rows on their way into a clustered segment or its file.
 #[derive(Clone, PartialEq, Debug)]
@@ -105,21 +107,65 @@ impl ClusterRows {
 
 /// An immutable, searchable block of vectors in IVF lists.
 pub(super) struct ClusteredSegment {
+    backend: Backend,
+    dimensions: usize,
+    lists: Vec<VectorSegment>,
+    bitmap: RoaringBitmap,
+    /// Where centres and codes lie; nothing: in the guide, which is there from the beginning.
+    file: Option<Arc<StoredFile>>,
+    guide: OnceLock<Guide>,
+}
+
+/// What says which rows are worth a look. It is read when that is first asked: not every search does.
+pub(super) struct Guide {
     /// The centroids, under the numbers of their lists.
     centres: VectorSegment,
-    lists: Vec<VectorSegment>,
     codes: Codes,
-    bitmap: RoaringBitmap,
+}
+
+impl Guide {
+    fn new(backend: Backend, dimensions: usize, centres: Vec<f16>, codes: Codes) -> Result<Self, VectorError> {
+        let numbers = (0..(centres.len() / dimensions) as u32).collect();
+        let centres = Rows::from_parts(dimensions, numbers, centres).expect("centres are checked");
+        Ok(Self { centres: VectorSegment::new(backend, &centres)?, codes })
+    }
+
+    /// Calls `with` with each position in a list and an estimate of its inner product with the question (see [`Codes`]).
+    pub(super) fn estimate(&self, list: u32, nearness: f32, question: &CodedQuestion, with: impl FnMut(usize, f32)) {
+        self.codes.estimate(list, nearness, question, with);
+    }
 }
 
 impl ClusteredSegment {
     /// Builds the engines; there must be at least one row.
     pub(super) fn new(backend: Backend, rows: &ClusterRows) -> Result<Self, VectorError> {
-        let numbers = (0..rows.lists.len() as u32).collect();
-        let centres = Rows::from_parts(rows.dimensions, numbers, rows.centres.clone()).expect("centres are checked");
         let lists = rows.lists.iter().map(|rows| VectorSegment::new(backend, rows)).collect::<Result<_, _>>()?;
-        let centres = VectorSegment::new(backend, &centres)?;
-        Ok(Self { centres, lists, codes: Codes::new(rows), bitmap: rows.bitmap().clone() })
+        let guide = Guide::new(backend, rows.dimensions, rows.centres.clone(), Codes::new(rows))?;
+        let (dimensions, bitmap) = (rows.dimensions, rows.bitmap().clone());
+        Ok(Self { backend, dimensions, lists, bitmap, file: None, guide: OnceLock::from(guide) })
+    }
+
+    /// Returns the segment of a file with lists, whose rows have these ordinals.
+    pub(super) fn stored(backend: Backend, dimensions: usize, file: Arc<StoredFile>, ordinals: &[u32]) -> Self {
+        let list = |block: usize| {
+            let own = &ordinals[file.rows_of(block)];
+            VectorSegment::stored(backend, dimensions, file.clone(), block..block + 1, own)
+        };
+        let (lists, bitmap) = ((0..file.blocks()).map(list).collect(), file.bitmap().clone());
+        Self { backend, dimensions, lists, bitmap, file: Some(file), guide: OnceLock::new() }
+    }
+
+    /// Returns what says which rows are worth a look.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged, or the engine refuses.
+    pub(super) fn guide(&self) -> Result<&Guide, VectorError> {
+        if let (None, Some(file)) = (self.guide.get(), &self.file) {
+            let guide = Guide::new(self.backend, self.dimensions, file.centres()?, file.codes()?)?;
+            // Another thread may have been quicker.
+            let _ = self.guide.set(guide);
+        }
+        Ok(self.guide.get().expect("it is there from the beginning, or was read"))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -132,7 +178,7 @@ impl ClusteredSegment {
 
     /// Returns the lists' numbers with the inner products of their centroids with the question, the nearest first.
     pub(super) fn nearest_lists(&self, question: &Question) -> Result<Vec<(u32, f32)>, VectorError> {
-        let found = self.centres.best(question, &Alive::all(self.lists.len()), self.lists.len())?;
+        let found = self.guide()?.centres.best(question, &Alive::all(self.lists.len()), self.lists.len())?;
         Ok(found.into_iter().map(|(list, nearness)| (list.get(), nearness)).collect())
     }
 
@@ -143,11 +189,6 @@ impl ClusteredSegment {
 
     pub(super) fn list(&self, number: u32) -> &VectorSegment {
         &self.lists[number as usize]
-    }
-
-    /// Calls `with` with each position in a list and an estimate of its inner product with the question (see [`Codes`]).
-    pub(super) fn estimate(&self, list: u32, nearness: f32, question: &CodedQuestion, with: impl FnMut(usize, f32)) {
-        self.codes.estimate(list, nearness, question, with);
     }
 
     /// Returns the live ordinals of the segment as a set with fast look-ups.
@@ -173,8 +214,10 @@ impl ClusteredSegment {
     /// Returns the rows that the segment was built from.
     pub(super) fn rows(&self) -> Result<ClusterRows, VectorError> {
         let lists = self.lists.iter().map(VectorSegment::rows).collect::<Result<_, _>>()?;
-        let centres = self.centres.rows()?;
-        let (dimensions, centres) = (centres.dimensions(), centres.components().to_vec());
-        Ok(ClusterRows { dimensions, centres, lists, bitmap: self.bitmap.clone() })
+        let centres = match (self.guide.get(), &self.file) {
+            (None, Some(file)) => file.centres()?,
+            _ => self.guide()?.centres.rows()?.components().to_vec(),
+        };
+        Ok(ClusterRows { dimensions: self.dimensions, centres, lists, bitmap: self.bitmap.clone() })
     }
 }

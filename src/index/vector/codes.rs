@@ -3,8 +3,12 @@
 //! In: rows in lists, with the lists' centroids. Out: for a question, an estimate of each row's inner product, without reading
 //! the row.
 //!
-//! **Invariant:** codes follow from rows and centroids alone, by the same arithmetic on every machine, so they are computed when
-//! a segment is loaded and are in no file. An estimate only selects rows worth scoring; scores never come from here.
+//! **Invariant:** codes follow from rows and centres alone, by the same arithmetic on every machine; they are made when a file is
+//! written, and stand in it. An estimate only says which rows are worth a look; scores never come from here.
+//!
+//! ```text
+//! codes of a file   rows × the signs of P r, the lowest bit of a byte first · rows × ‖r‖² / ‖P r‖₁ as f32, little endian
+//! ```
 //!
 //! One bit a component of *P r*, and one number (J. Gao, C. Long: "RaBitQ", SIGMOD 2024, section 3). With *r* = row − centroid
 //! and *P* a rotation, let *b* be the signs (±1) of *P r*. Then ⟨q, r⟩ ≈ ⟨P q, b⟩ · ‖r‖² / ‖P r‖₁, without bias over rotations,
@@ -17,12 +21,14 @@
 use super::clustered::ClusterRows;
 use super::rows::Rows;
 use super::search::Question;
+use dataflows::data::SplitMix;
 use half::slice::HalfFloatSliceExt;
 
 /// The contribution of one code byte, eight signs, to the product with a question: one number for each of its values.
 type Table = [f32; 256];
 
 /// The codes of one segment's rows, list after list.
+#[derive(Default)]
 pub(super) struct Codes {
     /// Bytes of a code.
     width: usize,
@@ -60,6 +66,25 @@ impl Codes {
             starts.push(scales.len() as u32);
         }
         Self { width, signs: signs.into(), scales: scales.into(), starts: starts.into() }
+    }
+
+    /// Returns how many bytes the code of a row takes in a file.
+    pub(super) fn row_bytes(dimensions: usize) -> usize {
+        padded(dimensions) / 8 + 4
+    }
+
+    /// Appends the codes as they stand in a file.
+    pub(super) fn push_bytes(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.signs);
+        bytes.extend(self.scales.iter().flat_map(|scale| scale.to_le_bytes()));
+    }
+
+    /// Returns the codes that a file holds, which are those of as many rows as `starts` ends with.
+    pub(super) fn from_bytes(bytes: &[u8], dimensions: usize, starts: Vec<u32>) -> Self {
+        let (width, rows) = (padded(dimensions) / 8, starts.last().map_or(0, |&rows| rows as usize));
+        let (signs, scales) = bytes.split_at(rows * width);
+        let scales = scales.chunks_exact(4).map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]]));
+        Self { width, signs: signs.into(), scales: scales.collect(), starts: starts.into() }
     }
 
     /// Calls `with` with each row of a list, as a position in the list, and the estimate of its inner product with the question;
@@ -131,16 +156,10 @@ fn residual(rows: &Rows, position: usize, centre: &[f32], into: &mut [f32]) -> f
     squares
 }
 
-/// Returns ±1 for each component and round, always the same (splitmix64, <https://prng.di.unimi.it/splitmix64.c>).
+/// Returns ±1 for each component and round, the same ones always ([`SplitMix`]).
 fn flips(padded: usize) -> Vec<f32> {
-    let mut state = 0_u64;
-    let mut flip = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        if mixed >> 63 == 0 { 1.0 } else { -1.0 }
-    };
-    (0..ROUNDS * padded).map(|_| flip()).collect()
+    let mut numbers = SplitMix::new(0);
+    (0..ROUNDS * padded).map(|_| if numbers.next() >> 63 == 0 { 1.0 } else { -1.0 }).collect()
 }
 
 /// Rotates: signs, then an orthonormal Walsh-Hadamard transform, in each round.

@@ -14,7 +14,6 @@
 
 use super::VectorError;
 use super::files;
-use super::format;
 use super::sealed::{Block, Sealed};
 use super::upkeep::together;
 use super::writer::{VectorWriter, open_tail};
@@ -139,9 +138,10 @@ impl VectorWriter {
             }
             None
         } else {
-            let sealed = Sealed::new(number, self.segments.backend, &rows)?;
             let path = files::sealed_path(&self.directory, number);
-            files::write_whole(&path, &format::encode_sealed(self.shape, &rows))?;
+            let sealed = Sealed::write_beside(&path, number, self.segments.backend, self.shape, &rows)?;
+            files::put_in_place(&path)?;
+            files::sync_directory(&self.directory)?;
             Some(sealed)
         };
         self.replace(group, anew);

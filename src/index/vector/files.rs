@@ -23,7 +23,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-const SUFFIX: &str = ".tmv";
+/// How names of vector files end, but for what is set aside or being written.
+pub(super) const SUFFIX: &str = ".tmv";
 const TEMPORARY: &str = ".tmp";
 const DAMAGED: &str = ".damaged";
 
@@ -174,7 +175,8 @@ pub(super) fn remove(path: &Path) -> Result<(), VectorError> {
     fs::remove_file(path).map_err(VectorError::io("remove", path))
 }
 
-fn temporary_path(path: &Path) -> PathBuf {
+/// Returns the name under which a file is written.
+pub(super) fn temporary_path(path: &Path) -> PathBuf {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(TEMPORARY);
     temporary.into()

@@ -6,7 +6,6 @@
 //! same bits on every machine.
 
 use super::VectorError;
-use super::rows::Rows;
 use super::scan::{Alive, Scan};
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -20,8 +19,8 @@ pub(super) struct FlatScan {
 }
 
 impl FlatScan {
-    pub(super) fn build(rows: &Rows) -> Self {
-        Self { dimensions: rows.dimensions(), components: rows.components().into() }
+    pub(super) fn build(dimensions: usize, components: &[f16]) -> Self {
+        Self { dimensions, components: components.into() }
     }
 }
 

@@ -1,15 +1,15 @@
-//! Rewrites files that were removed while their writer had them open, from memory.
+//! Files whose names went while their writer had them open, written again.
 //!
 //! In: a directory with missing files. Out: the same rows, in files.
 //!
-//! **Invariant:** the writer's segments equal its files, so a missing file is written from its segment, under its own name:
-//! readers see it as a new file. A tail that is not the opened file any more, or has another length, is sealed, so that no row is
-//! appended to a file that readers cannot find.
+//! **Invariant:** what the writer searches is what its files hold, so a file that is not there any more is written from its
+//! segment, which holds it open, under its own name: for a reader it is a file that came. A tail that is not the file that was opened any more,
+//! or not as long as it was left, is sealed: nothing is appended to a file that no reader finds.
 
-use super::VectorError;
 use super::files::{self, Listing};
-use super::format;
+use super::sealed::Sealed;
 use super::writer::VectorWriter;
+use super::{VectorError, folder};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -32,11 +32,14 @@ impl VectorWriter {
         if lost.is_empty() && !is_tail_lost {
             return Ok(0);
         }
-        fs::create_dir_all(&self.directory).map_err(VectorError::io("make", &self.directory))?;
+        folder::make(&self.directory)?;
         for sealed in &lost {
             let rows = sealed.block.rows()?;
             let path = files::sealed_path(&self.directory, sealed.number);
-            files::write_whole(&path, &format::encode_sealed(self.shape, &rows))?;
+            let again = Sealed::write_beside(&path, sealed.number, self.segments.backend, self.shape, &rows)?;
+            files::put_in_place(&path)?;
+            files::sync_directory(&self.directory)?;
+            self.replace(&[sealed.number], [again]);
         }
         if is_tail_lost {
             if self.tail.as_ref().is_some_and(|tail| tail.rows > 0) {

@@ -26,10 +26,12 @@ mod check;
 mod clustered;
 mod codes;
 mod collect;
+mod earlier;
 #[cfg(feature = "faiss")]
 mod faiss;
 mod files;
 mod flat;
+mod folder;
 mod format;
 mod lost;
 mod near;
@@ -40,6 +42,7 @@ mod sealed;
 mod search;
 mod segment;
 mod set;
+mod stored;
 mod tiers;
 mod upkeep;
 mod writer;
@@ -57,7 +60,7 @@ pub use search::{Nearest, Reach};
 pub use set::VectorSet;
 pub use writer::{Healed, VectorWriter};
 
-use dataflows::data::Fingerprint;
+use dataflows::data::ModelId;
 use snapshots::Ordinal;
 use std::io;
 use std::path::PathBuf;
@@ -89,8 +92,8 @@ pub enum VectorError {
     },
     /// A file in a format that this build does not know.
     #[error(
-        "`{}` is vector format {found}, this build reads formats {} and {}; use the release that wrote it, or build the \
-         store again", path.display(), format::FORMAT, format::CLUSTERED
+        "`{}` is vector format {found}, this build reads formats 1 to {}; use the release that wrote it, or build the \
+         store again", path.display(), format::STORED
     )]
     OtherFormat {
         /// The file.
@@ -107,7 +110,7 @@ pub enum VectorError {
         /// The file.
         path: PathBuf,
         /// Its model's fingerprint.
-        found_model: Fingerprint,
+        found_model: ModelId,
         /// Its number of components.
         found_dimensions: u32,
         /// The caller's properties.

@@ -95,7 +95,7 @@ pub(super) fn parts_of<'a>(
     }
     let visits = nearest(&met, question, (living / SHARE).max(limit as u64))?;
     let mut positions: Vec<Vec<usize>> = vec![Vec::new(); visits.len()];
-    for candidate in candidates(&visits, question, limit) {
+    for candidate in candidates(&visits, question, limit)? {
         positions[candidate.visit as usize].push(candidate.position as usize);
     }
     let parts =
@@ -182,7 +182,7 @@ impl Shortlist {
 }
 
 /// Returns the live rows of the visited lists with the best estimates, at most `limit` of them.
-fn candidates(visits: &[Visit<'_, '_>], question: &Question, limit: usize) -> Vec<Candidate> {
+fn candidates(visits: &[Visit<'_, '_>], question: &Question, limit: usize) -> Result<Vec<Candidate>, VectorError> {
     let coded = CodedQuestion::new(question);
     let threads = rayon::current_num_threads();
     // Dealt in turn, so that each thread gets near lists first.
@@ -190,16 +190,16 @@ fn candidates(visits: &[Visit<'_, '_>], question: &Question, limit: usize) -> Ve
         let mut best = Shortlist::new(limit);
         for (number, visit) in visits.iter().enumerate().skip(thread).step_by(threads) {
             let list = visit.met.segment.list(visit.list);
-            visit.met.segment.estimate(visit.list, visit.nearness, &coded, |position, estimate| {
+            visit.met.segment.guide()?.estimate(visit.list, visit.nearness, &coded, |position, estimate| {
                 if estimate >= best.bar && visit.met.living.contains(list.ordinal(position)) {
                     best.offer(Candidate { estimate, visit: number as u32, position: position as u32 });
                 }
             });
         }
-        best.into_best()
+        Ok(best.into_best())
     };
-    let kept = (0..threads).into_par_iter().map(shortlist).collect::<Vec<_>>().concat();
-    Shortlist { kept, ..Shortlist::new(limit) }.into_best()
+    let kept = (0..threads).into_par_iter().map(shortlist).collect::<Result<Vec<_>, VectorError>>()?.concat();
+    Ok(Shortlist { kept, ..Shortlist::new(limit) }.into_best())
 }
 
 #[cfg(test)]

@@ -1,23 +1,22 @@
 //! Follows the files of a writer, in this process or another; never writes.
 //!
-//! In: a directory. Out: a [`VectorSet`] with every row of a whole frame.
+//! In: a directory. Out: a [`VectorSet`] with every row of a sealed file, and of a frame that is whole.
 //!
 //! **Invariant:** the result of `refresh` holds all rows that were durable when it was called, and none twice. An incomplete
 //! frame at the end does not count yet; the next `refresh` reads it again.
 
 use super::files::{self, Listing};
-use super::format::{self, Ending, SealedRows, Shape};
+use super::format::{self, Ending, Shape};
 use super::rows::Rows;
-use super::sealed::{self, Segments};
+use super::sealed::Segments;
 use super::segment::VectorSegment;
 use super::writer::SEAL_ROWS;
-use super::{Backend, VectorError, VectorSet};
+use super::{Backend, VectorError, VectorSet, folder};
 use roaring::RoaringBitmap;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::thread::{Builder, ScopedJoinHandle};
 
 /// How often a file that was removed between listing and opening (a sealed tail, or merged files) is looked up again.
 const ATTEMPTS: usize = 64;
@@ -42,11 +41,6 @@ pub(super) fn is_gone(error: &VectorError) -> bool {
     matches!(error, VectorError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
-/// Returns the result of a reading thread.
-fn joined(thread: ScopedJoinHandle<'_, Result<SealedRows, VectorError>>) -> Result<SealedRows, VectorError> {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
 /// The tail file up to the last read.
 struct Tail {
     number: u32,
@@ -58,12 +52,12 @@ struct Tail {
 }
 
 impl VectorReader {
-    /// Opens a directory for reading; a missing one is empty.
+    /// Opens the set of a shape among those in a folder for reading; one that is not there yet is empty.
     ///
     /// # Errors
-    /// If the file system fails, or a file is damaged or of another format or model.
-    pub fn open(directory: &Path, shape: Shape) -> Result<Self, VectorError> {
-        Self::open_with(directory, shape, Backend::of_this_machine())
+    /// When the file system refuses, a file is damaged or of another format, or there are files of other models alone.
+    pub fn open(vectors: &Path, shape: Shape) -> Result<Self, VectorError> {
+        Self::open_with(&folder::find(vectors, shape)?, shape, Backend::of_this_machine())
     }
 
     pub(super) fn open_with(directory: &Path, shape: Shape, backend: Backend) -> Result<Self, VectorError> {
@@ -111,29 +105,25 @@ impl VectorReader {
         Ok(changed)
     }
 
-    /// Loads sealed files by ascending numbers, so that a file which was removed meanwhile is replaced by a higher one, read
-    /// after it. While the rows of a file are added, a thread reads the next file.
+    /// Takes in sealed files by ascending numbers, so that one which went meanwhile is made up for by a higher one, opened after
+    /// it.
     fn adopt(&mut self, numbers: &[u32]) -> Result<(), VectorError> {
-        let (directory, shape) = (self.directory.clone(), self.shape);
-        let read = |number: u32| sealed::read(&files::sealed_path(&directory, number), shape);
-        std::thread::scope(|scope| {
-            let mut ahead = None;
-            for (at, &number) in numbers.iter().enumerate() {
-                let rows = match ahead.take() {
-                    Some(thread) => joined(thread)?,
-                    None => read(number)?,
-                };
-                // If the system has no thread left, it is read in turn.
-                ahead = numbers.get(at + 1).and_then(|&next| {
-                    let read = &read;
-                    Builder::new().spawn_scoped(scope, move || read(next)).ok()
-                });
-                self.segments.adopt(rows, number)?;
-                self.sealed.insert(number);
-                self.changed = true;
-            }
-            Ok(())
-        })
+        let mut fresh = Vec::with_capacity(numbers.len());
+        for &number in numbers {
+            fresh.push(self.segments.open(&self.directory, number, self.shape)?);
+        }
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let before = self.segments.sealed.clone();
+        self.segments.sealed.extend(fresh);
+        if let Err(error) = self.segments.settle() {
+            self.segments.sealed = before;
+            return Err(error);
+        }
+        self.sealed.extend(numbers);
+        self.changed = true;
+        Ok(())
     }
 
     /// Removes deleted files: their live rows are in other files, which were read.
@@ -198,12 +188,6 @@ impl VectorReader {
         tail.bytes += used as u64;
         tail.held |= rows.bitmap();
         Ok(())
-    }
-
-    /// Returns the ordinals that have a vector, as of the last `refresh`.
-    #[must_use]
-    pub fn held(&self) -> RoaringBitmap {
-        self.tail.as_ref().map_or_else(|| self.held.clone(), |tail| &self.held | &tail.held)
     }
 
     /// Returns the vectors as of the last `refresh`, as a value that later calls do not change.

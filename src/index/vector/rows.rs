@@ -46,9 +46,7 @@ impl Rows {
         if !ordinals.is_sorted_by(|a, b| a < b) {
             return Err("its ordinals do not ascend");
         }
-        // Block by block, without an early exit: the processor checks many components at a time.
-        let is_odd = |odd: bool, component: &f16| odd | (component.to_bits() & EXPONENT == EXPONENT);
-        if components.chunks(CHECKED).any(|block| block.iter().fold(false, is_odd)) {
+        if !are_finite(&components) {
             return Err("a component is not finite");
         }
         Ok(Self { dimensions, ordinals, components })
@@ -131,4 +129,11 @@ impl Rows {
     pub(super) fn bitmap(&self) -> RoaringBitmap {
         RoaringBitmap::from_sorted_iter(self.ordinals.iter().copied()).expect("ordinals of rows ascend")
     }
+}
+
+/// Returns whether all components are numbers.
+pub(super) fn are_finite(components: &[f16]) -> bool {
+    // Block by block, without a way out in the middle: the processor looks at many components at a time.
+    let is_odd = |odd: bool, component: &f16| odd | (component.to_bits() & EXPONENT == EXPONENT);
+    !components.chunks(CHECKED).any(|block| block.iter().fold(false, is_odd))
 }

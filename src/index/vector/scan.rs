@@ -133,12 +133,12 @@ impl Backend {
         }
     }
 
-    /// Builds the engine over `rows`.
-    pub(super) fn build(self, rows: &Rows) -> Result<Box<dyn Scan>, VectorError> {
+    /// Builds the engine over components that are finite, so many a vector.
+    pub(super) fn build(self, dimensions: usize, components: &[f16]) -> Result<Box<dyn Scan>, VectorError> {
         Ok(match self {
             #[cfg(feature = "faiss")]
-            Self::Faiss => Box::new(FaissScan::build(rows)?),
-            Self::Flat => Box::new(FlatScan::build(rows)),
+            Self::Faiss => Box::new(FaissScan::build(dimensions, components)?),
+            Self::Flat => Box::new(FlatScan::build(dimensions, components)),
         })
     }
 }

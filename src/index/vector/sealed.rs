@@ -6,11 +6,15 @@
 //! numbers or their own.
 
 use super::clustered::ClusteredSegment;
-use super::format::{SealedRows, Shape, read_sealed};
+use super::earlier;
+use super::format::{CLUSTERED, FORMAT, HEAD, SealedRows, Shape, number};
 use super::segment::VectorSegment;
 use super::set::Blocks;
+use super::stored::{self, StoredFile};
 use super::{Backend, VectorError, VectorSet, files};
 use roaring::RoaringBitmap;
+use std::cmp::Reverse;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,9 +29,31 @@ pub(super) struct Sealed {
 }
 
 impl Sealed {
-    /// Builds the segment over at least one row.
+    /// Builds the segment over rows in memory, of which there is one at least.
     pub(super) fn new(number: u32, backend: Backend, rows: &SealedRows) -> Result<Self, VectorError> {
         Ok(Self { number, block: Block::new(backend, rows)?, ordinals: Arc::new(rows.bitmap()) })
+    }
+
+    /// Returns the segment of a file, whose rows have these ordinals.
+    pub(super) fn stored(
+        number: u32,
+        backend: Backend,
+        shape: Shape,
+        (file, ordinals): (StoredFile, Vec<u32>),
+    ) -> Self {
+        let held = Arc::new(file.bitmap().clone());
+        Self { number, block: Block::stored(backend, shape, Arc::new(file), &ordinals), ordinals: held }
+    }
+
+    /// Writes rows beside `path`, durably, and returns their segment; the file is yet to be put in place.
+    pub(super) fn write_beside(
+        path: &Path,
+        number: u32,
+        backend: Backend,
+        shape: Shape,
+        rows: &SealedRows,
+    ) -> Result<Self, VectorError> {
+        Ok(Self::stored(number, backend, shape, stored::write_beside(path, shape, rows)?))
     }
 }
 
@@ -46,6 +72,15 @@ impl Block {
         })
     }
 
+    fn stored(backend: Backend, shape: Shape, file: Arc<StoredFile>, ordinals: &[u32]) -> Self {
+        let (dimensions, blocks) = (shape.components(), 0..file.blocks());
+        if file.is_in_lists() {
+            Self::Clustered(Arc::new(ClusteredSegment::stored(backend, dimensions, file, ordinals)))
+        } else {
+            Self::Flat(Arc::new(VectorSegment::stored(backend, dimensions, file, blocks, ordinals)))
+        }
+    }
+
     pub(super) const fn is_clustered(&self) -> bool {
         matches!(self, Self::Clustered(_))
     }
@@ -59,10 +94,38 @@ impl Block {
     }
 }
 
+/// What a sealed file turned out to be.
+pub(super) enum Opened {
+    /// A file that is read as it is needed, and the ordinals of its rows.
+    Stored(StoredFile, Vec<u32>),
+    /// The rows of a file that an earlier build wrote.
+    Earlier(SealedRows),
+}
+
+/// Opens a sealed file.
+pub(super) fn open(path: &Path, shape: Shape) -> Result<Opened, VectorError> {
+    let (mut file, length) = files::open(path)?;
+    let mut format = [0; 12];
+    if length >= HEAD as u64 {
+        file.read_exact_at(&mut format, 0).map_err(VectorError::io("read", path))?;
+    }
+    // A wrong byte here leads to a sum that does not fit.
+    if [FORMAT, CLUSTERED].contains(&number(&format[8..])) {
+        return earlier::read_sealed(&mut file, length, shape, path).map(Opened::Earlier);
+    }
+    let (file, ordinals) = StoredFile::open(file, length, shape, path)?;
+    Ok(Opened::Stored(file, ordinals))
+}
+
 /// Returns the rows of a sealed file.
 pub(super) fn read(path: &Path, shape: Shape) -> Result<SealedRows, VectorError> {
-    let (mut file, length) = files::open(path)?;
-    read_sealed(&mut file, length, shape, path)
+    match open(path, shape)? {
+        Opened::Earlier(rows) => Ok(rows),
+        Opened::Stored(file, ordinals) => {
+            file.check()?;
+            Block::stored(Backend::Flat, shape, Arc::new(file), &ordinals).rows()
+        }
+    }
 }
 
 /// Sealed segments, and the tail's rows in small ones.
@@ -99,49 +162,34 @@ impl Segments {
         Ok(())
     }
 
-    /// Adds a sealed file, without the rows that `held` has already, and adds its ordinals to `held`; returns whether it had new
-    /// ones.
-    ///
-    /// It takes some 8 ms for 4 MB, two thirds of it for building the engine; a second thread gains nothing, because both wait
-    /// for memory.
-    pub(super) fn load(
-        &mut self,
-        path: &Path,
-        number: u32,
-        shape: Shape,
-        held: &mut RoaringBitmap,
-    ) -> Result<bool, VectorError> {
-        let rows = read(path, shape)?.admit(held);
-        if !rows.is_empty() {
-            self.sealed.push(Sealed::new(number, self.backend, &rows)?);
+    /// Opens the sealed file of a number.
+    pub(super) fn open(&self, directory: &Path, number: u32, shape: Shape) -> Result<Sealed, VectorError> {
+        match open(&files::sealed_path(directory, number), shape)? {
+            Opened::Stored(file, ordinals) => Ok(Sealed::stored(number, self.backend, shape, (file, ordinals))),
+            Opened::Earlier(rows) => Sealed::new(number, self.backend, &rows),
         }
-        Ok(!rows.is_empty())
     }
 
-    /// Adds the rows of a sealed file, which have precedence over those of files with smaller numbers: duplicates are removed
-    /// there.
-    pub(super) fn adopt(&mut self, rows: SealedRows, number: u32) -> Result<(), VectorError> {
-        let mut held = RoaringBitmap::new();
-        for sealed in self.sealed.iter().filter(|sealed| sealed.number > number) {
+    /// Leaves out what is in two files, so that it counts in that of the higher number alone.
+    ///
+    /// Costs nothing but a look at bitmaps where a file is in others as a whole, or not at all.
+    ///
+    /// # Errors
+    /// When a file of which a part is left out cannot be read; then all stays as it is.
+    pub(super) fn settle(&mut self) -> Result<(), VectorError> {
+        self.sealed.sort_unstable_by_key(|sealed| Reverse(sealed.number));
+        let (mut held, mut settled) = (RoaringBitmap::new(), Vec::with_capacity(self.sealed.len()));
+        for sealed in &self.sealed {
+            let twice = sealed.ordinals.intersection_len(&held);
+            if twice == 0 {
+                settled.push(sealed.clone());
+            } else if twice < sealed.ordinals.len() {
+                let rest = sealed.block.rows()?.without(&held);
+                settled.push(Sealed::new(sealed.number, self.backend, &rest)?);
+            }
             held |= &*sealed.ordinals;
         }
-        let rows = rows.admit(&mut held);
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let (own, mut kept) = (rows.bitmap(), Vec::with_capacity(self.sealed.len() + 1));
-        for sealed in &self.sealed {
-            if sealed.number > number || sealed.ordinals.is_disjoint(&own) {
-                kept.push(sealed.clone());
-                continue;
-            }
-            let rest = sealed.block.rows()?.without(&own);
-            if !rest.is_empty() {
-                kept.push(Sealed::new(sealed.number, self.backend, &rest)?);
-            }
-        }
-        kept.push(Sealed::new(number, self.backend, &rows)?);
-        self.sealed = kept;
+        self.sealed = settled;
         Ok(())
     }
 

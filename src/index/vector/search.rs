@@ -18,8 +18,8 @@
 
 use super::VectorError;
 use super::near::parts_of;
-use super::scan::Alive;
-use super::segment::VectorSegment;
+use super::scan::{Alive, Backend};
+use super::segment::{Gathered, VectorSegment};
 use super::set::Blocks;
 use crate::index::{TieOrder, TopK};
 use rayon::prelude::*;
@@ -32,6 +32,8 @@ const MARGIN: usize = 6;
 const FEW: usize = 16;
 /// For fewer rows a second thread takes longer to wake than it saves.
 const PARALLEL_ROWS: usize = 16_384;
+/// So many rows of segments without an engine are looked at together: their memory is all that such a search needs.
+const GATHERED_ROWS: usize = 4096;
 
 /// The extent of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -101,9 +103,20 @@ pub(super) fn search(
     let threads = if rows < PARALLEL_ROWS { 1 } else { rayon::current_num_threads() };
     // Dealt in turn, so that each thread gets near lists first.
     let look = |thread: usize| {
-        let mut best = TopK::new(k, order);
+        let (mut best, mut gathered) = (TopK::new(k, order), Gathered::default());
         for part in parts.iter().skip(thread).step_by(threads) {
-            look_at(part, question, k, &mut best)?;
+            if part.segment.is_ready()? {
+                let find = |count| part.segment.best(question, &part.alive, count);
+                look_at(part.alive.count(), k, &mut best, find)?;
+                continue;
+            }
+            part.segment.gather(&part.alive, &mut gathered)?;
+            if gathered.len() >= GATHERED_ROWS {
+                look_at_gathered(&mut gathered, part.segment.backend(), question, k, &mut best)?;
+            }
+        }
+        if let Some(part) = parts.first().filter(|_| gathered.len() > 0) {
+            look_at_gathered(&mut gathered, part.segment.backend(), question, k, &mut best)?;
         }
         Ok(best)
     };
@@ -120,14 +133,30 @@ pub(super) fn search(
     Ok(Nearest { ranked, exact })
 }
 
-/// Offers the best rows of a part to the earlier ones.
-fn look_at(part: &Part<'_>, question: &Question, k: usize, best: &mut TopK<'_>) -> Result<(), VectorError> {
-    let living = part.alive.count();
+/// Offers the best of gathered rows to those found before.
+fn look_at_gathered(
+    gathered: &mut Gathered,
+    backend: Backend,
+    question: &Question,
+    k: usize,
+    best: &mut TopK<'_>,
+) -> Result<(), VectorError> {
+    let scan = gathered.take(backend, question.components().len())?;
+    look_at(scan.len(), k, best, |count| scan.best(question, count))
+}
+
+/// Offers the best of so many living rows to those found before; `find` returns so many of the best.
+fn look_at(
+    living: usize,
+    k: usize,
+    best: &mut TopK<'_>,
+    find: impl Fn(usize) -> Result<Vec<(Ordinal, f32)>, VectorError>,
+) -> Result<(), VectorError> {
     // A score below all others is admitted only while fewer than k are known.
     let at_first = if best.admits(f32::NEG_INFINITY) { k.saturating_add(MARGIN) } else { FEW };
     let mut count = at_first.min(living);
     while count > 0 {
-        let found = part.segment.best(question, &part.alive, count)?;
+        let found = find(count)?;
         let settled = count == living
             || found.last().is_none_or(|&(_, last)| {
                 !best.admits(last) || found.get(k - 1).is_some_and(|&(_, border)| last < border)

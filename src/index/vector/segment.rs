@@ -1,25 +1,89 @@
-//! One immutable block of vectors: which ordinals, and an engine that searches them.
+//! One immutable segment: which ordinals, and their vectors, in an engine or still in their file.
 //!
-//! In: sorted rows. Out: the live positions under a version's bitmap, the best of them, and each vector again.
+//! In: sorted rows, or blocks of a sealed file. Out: the living positions under a version's bitmap, the best of them, and each
+//! vector again.
 //!
 //! **Invariant:** position *n* of the engine is the *n*-th smallest ordinal; neither ever changes.
+//!
+//! ```text
+//! in a file ── first search ──► its living rows are read, checked, handed over and forgotten
+//!           └─ second search ─► all rows are read and checked into an engine, which stays
+//! ```
+//!
+//! So one question costs no memory behind it, and a process that asks on pays for the engine of what it searches, once.
 //!
 //! The list of ordinals is explicit, because garbage collection, temperature and late vectors leave gaps; without gaps two
 //! numbers replace it.
 
+use super::format::pull_components;
 use super::rows::Rows;
 use super::scan::{Alive, Backend, Scan};
+use super::stored::StoredFile;
 use super::{VectorError, search::Question};
 use crate::index::window::Window;
 use half::f16;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 /// An immutable, searchable block of vectors.
 pub(super) struct VectorSegment {
+    backend: Backend,
     dimensions: usize,
     ordinals: Ordinals,
+    /// Where the rows lie; nothing: in the engine, which is there from the beginning.
+    stored: Option<Stored>,
+    engine: OnceLock<Box<dyn Scan>>,
+}
+
+/// Where the rows of a segment lie.
+struct Stored {
+    file: Arc<StoredFile>,
+    blocks: Range<usize>,
+    /// Whether they were searched before.
+    was_searched: AtomicBool,
+}
+
+/// Living rows of segments that have no engine, together.
+#[derive(Default)]
+pub(super) struct Gathered {
+    ordinals: Vec<Ordinal>,
+    components: Vec<f16>,
+    /// The block that is read.
+    bytes: Vec<u8>,
+}
+
+impl Gathered {
+    pub(super) const fn len(&self) -> usize {
+        self.ordinals.len()
+    }
+
+    /// Hands the rows over to an engine of their own, and begins again.
+    pub(super) fn take(&mut self, backend: Backend, dimensions: usize) -> Result<GatheredScan, VectorError> {
+        let scan = backend.build(dimensions, &self.components)?;
+        self.components.clear();
+        Ok(GatheredScan { ordinals: std::mem::take(&mut self.ordinals), scan })
+    }
+}
+
+/// An engine over gathered rows.
+pub(super) struct GatheredScan {
+    ordinals: Vec<Ordinal>,
     scan: Box<dyn Scan>,
+}
+
+impl GatheredScan {
+    pub(super) const fn len(&self) -> usize {
+        self.ordinals.len()
+    }
+
+    /// Returns the best `count` of all rows with their scores, best first.
+    pub(super) fn best(&self, question: &Question, count: usize) -> Result<Vec<(Ordinal, f32)>, VectorError> {
+        let found = self.scan.best(question.components(), &Alive::all(self.len()), count)?;
+        Ok(found.into_iter().map(|(at, score)| (self.ordinals[at as usize], score)).collect())
+    }
 }
 
 /// The ordinals of a segment in ascending order.
@@ -67,8 +131,82 @@ impl Ordinals {
 
 impl VectorSegment {
     pub(super) fn new(backend: Backend, rows: &Rows) -> Result<Self, VectorError> {
-        let ordinals = Ordinals::new(rows.ordinals());
-        Ok(Self { dimensions: rows.dimensions(), ordinals, scan: backend.build(rows)? })
+        let (dimensions, ordinals) = (rows.dimensions(), Ordinals::new(rows.ordinals()));
+        let engine = OnceLock::from(backend.build(dimensions, rows.components())?);
+        Ok(Self { backend, dimensions, ordinals, stored: None, engine })
+    }
+
+    /// Returns the segment of some blocks of a file, which hold the rows of these ordinals.
+    pub(super) fn stored(
+        backend: Backend,
+        dimensions: usize,
+        file: Arc<StoredFile>,
+        blocks: Range<usize>,
+        ordinals: &[u32],
+    ) -> Self {
+        let stored = Some(Stored { file, blocks, was_searched: AtomicBool::new(false) });
+        Self { backend, dimensions, ordinals: Ordinals::new(ordinals), stored, engine: OnceLock::new() }
+    }
+
+    pub(super) const fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// Returns whether there is an engine; the second time it is asked for there is.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged, or the engine refuses.
+    pub(super) fn is_ready(&self) -> Result<bool, VectorError> {
+        let Some(stored) = self.stored.as_ref().filter(|_| self.engine.get().is_none()) else { return Ok(true) };
+        if !stored.was_searched.swap(true, Relaxed) {
+            return Ok(false);
+        }
+        let engine = self.backend.build(self.dimensions, &stored.file.components(stored.blocks.clone())?)?;
+        // Another thread may have been quicker.
+        let _ = self.engine.set(engine);
+        Ok(true)
+    }
+
+    /// Adds the living rows to those of other segments.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged, or the engine refuses.
+    pub(super) fn gather(&self, alive: &Alive, into: &mut Gathered) -> Result<(), VectorError> {
+        let Some(Stored { file, blocks, .. }) = &self.stored else { return Ok(()) };
+        let (first, width) = (file.rows_of(blocks.start).start, 2 * self.dimensions);
+        let before = into.components.len();
+        for block in blocks.clone() {
+            let rows = file.rows_of(block);
+            let (start, end) = (rows.start - first, rows.end - first);
+            if !(start..end).any(|position| alive.contains(position)) {
+                continue;
+            }
+            file.read_block(block, &mut into.bytes)?;
+            for (position, row) in (start..end).zip(into.bytes.chunks_exact(width)) {
+                if alive.contains(position) {
+                    into.ordinals.push(Ordinal::new(self.ordinals.get(position)));
+                    pull_components(row, &mut into.components);
+                }
+            }
+        }
+        file.are_finite(&into.components[before..])
+    }
+
+    /// Returns the components of the rows from `start` on.
+    fn components(&self, start: usize, count: usize) -> Result<Vec<f16>, VectorError> {
+        match (self.engine.get(), &self.stored) {
+            (Some(engine), _) => engine.components(start, count),
+            (None, Some(Stored { file, blocks, .. })) => {
+                let from = file.rows_of(blocks.start).start + start;
+                let blocks = file.block_of(from)..file.block_of(from + count.max(1) - 1) + 1;
+                let skipped = (from - file.rows_of(blocks.start).start) * self.dimensions;
+                let mut components = file.components(blocks)?;
+                components.drain(..skipped);
+                components.truncate(count * self.dimensions);
+                Ok(components)
+            }
+            (None, None) => Ok(Vec::new()),
+        }
     }
 
     /// Returns how many vectors the segment holds.
@@ -96,7 +234,7 @@ impl VectorSegment {
         if position == self.len() || self.ordinals.get(position) != ordinal.get() {
             return Ok(None);
         }
-        self.scan.components(position, 1).map(Some)
+        self.components(position, 1).map(Some)
     }
 
     /// Returns the positions whose ordinals `entries` has.
@@ -133,14 +271,15 @@ impl VectorSegment {
         }
     }
 
-    /// Returns the best `count` live positions with their scores, best first.
+    /// Returns the best `count` of the living with their scores, best first; nothing where there is no engine yet.
     pub(super) fn best(
         &self,
         question: &Question,
         alive: &Alive,
         count: usize,
     ) -> Result<Vec<(Ordinal, f32)>, VectorError> {
-        let found = self.scan.best(question.components(), alive, count)?;
+        let Some(engine) = self.engine.get() else { return Ok(Vec::new()) };
+        let found = engine.best(question.components(), alive, count)?;
         Ok(found.into_iter().map(|(at, score)| (Ordinal::new(self.ordinals.get(at as usize)), score)).collect())
     }
 
@@ -161,7 +300,7 @@ impl VectorSegment {
     /// Returns the rows of the segment.
     pub(super) fn rows(&self) -> Result<Rows, VectorError> {
         let ordinals = (0..self.len()).map(|position| self.ordinals.get(position)).collect();
-        let components = self.scan.components(0, self.len())?;
+        let components = self.components(0, self.len())?;
         Ok(Rows::from_parts(self.dimensions, ordinals, components).expect("a segment is built from sorted rows"))
     }
 

@@ -13,7 +13,7 @@ use crate::index::TieOrder;
 use half::f16;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The vectors that a search reads.
 #[derive(Clone)]
@@ -29,6 +29,8 @@ pub(super) struct Blocks {
     pub(super) flat: Vec<Arc<VectorSegment>>,
     /// Those with IVF lists.
     pub(super) clustered: Vec<Arc<ClusteredSegment>>,
+    /// The ordinals of all of them, once they were asked for.
+    pub(super) held: OnceLock<RoaringBitmap>,
 }
 
 impl VectorSet {
@@ -73,17 +75,19 @@ impl VectorSet {
         Ok(None)
     }
 
-    /// Returns the ordinals that have a vector.
+    /// Returns the ordinals that have a vector. Costs a union of the segments' bitmaps the first time, and nothing later.
     #[must_use]
-    pub fn ordinals(&self) -> RoaringBitmap {
-        let flat = self.blocks.flat.iter().fold(RoaringBitmap::new(), |all, segment| all | segment.bitmap());
-        self.blocks.clustered.iter().fold(flat, |all, segment| all | segment.bitmap())
+    pub fn has(&self) -> &RoaringBitmap {
+        self.blocks.held.get_or_init(|| {
+            let flat = self.blocks.flat.iter().fold(RoaringBitmap::new(), |all, segment| all | segment.bitmap());
+            self.blocks.clustered.iter().fold(flat, |all, segment| all | segment.bitmap())
+        })
     }
 
     /// Returns those of `expected` without a vector: these must be made again after damage.
     #[must_use]
     pub fn missing(&self, expected: &RoaringBitmap) -> Vec<Ordinal> {
-        (expected - self.ordinals()).iter().map(Ordinal::new).collect()
+        (expected - self.has()).iter().map(Ordinal::new).collect()
     }
 
     /// Returns the number of vectors.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::index::TieOrder;
-use dataflows::data::Fingerprint;
+use dataflows::data::ModelId;
 use dataflows::embed::Vector;
 use proptest::prelude::*;
 use roaring::RoaringBitmap;
@@ -18,8 +18,9 @@ use tempfile::TempDir;
 mod clustered;
 mod collect;
 mod damage;
+mod stored;
 
-const SHAPE: Shape = Shape { dimensions: 4, model: Fingerprint::from_words([7, 9]) };
+const SHAPE: Shape = Shape { dimensions: 4, model: ModelId::from_words([7, 9]) };
 const SEAL: usize = 6;
 
 type Model = BTreeMap<u32, Vector>;
@@ -79,7 +80,7 @@ fn bits(hits: &[(Ordinal, f32)]) -> Vec<(u32, u32)> {
 
 /// Checks that `set` holds exactly the rows of `model` and answers as a single segment of them does.
 fn check_set(set: &VectorSet, model: &Model, backend: Backend) {
-    assert_eq!(set.ordinals(), model.keys().copied().collect::<RoaringBitmap>());
+    assert_eq!(*set.has(), model.keys().copied().collect::<RoaringBitmap>());
     assert_eq!(set.len(), model.len(), "no row is there twice");
     for (&ordinal, vector) in model {
         assert_eq!(set.vector_of(Ordinal::new(ordinal)).unwrap().unwrap(), vector.components());
@@ -177,7 +178,7 @@ fn run(steps: &[Step], backend: Backend) {
             }
         }
         check_set(&writer.set(), &model, backend);
-        assert_eq!(*writer.held(), writer.set().ordinals());
+        assert_eq!(writer.held(), writer.set().has());
         assert_eq!(writer.next_ordinal(), model.keys().last().map_or(0, |last| last + 1));
         reader.refresh().unwrap();
         check_set(&reader.set(), &model, backend);
@@ -301,7 +302,7 @@ fn a_reader_beside_the_writer_sees_all_that_was_durable_and_only_whole_batches()
                 let set = reader.set();
                 let rows = set.len() as u32;
                 assert!(rows >= before, "{rows} of {before}");
-                assert_eq!(set.ordinals(), (0..rows).collect::<RoaringBitmap>());
+                assert_eq!(*set.has(), (0..rows).collect::<RoaringBitmap>());
             }
         });
         let mut writer = writer(directory, Backend::Flat);

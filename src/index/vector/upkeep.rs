@@ -15,7 +15,7 @@
 //! nothing: the rows stay searchable at their old place.
 
 use super::clustered::ClusterRows;
-use super::format::{self, SealedRows, Shape};
+use super::format::{SealedRows, Shape};
 use super::rows::Rows;
 use super::sealed::{Block, Sealed};
 use super::tiers::{Sizes, Tier, plan};
@@ -148,8 +148,7 @@ impl VectorWriter {
         self.begin_work(work, Urgency::Awaited, move |_| {
             let parts: Vec<Rows> = parts.iter().map(|part| part.rows()).collect::<Result<_, _>>()?;
             let rows = SealedRows::Flat(Rows::merge(shape.components(), &parts));
-            files::write_beside(&path, &format::encode_sealed(shape, &rows))?;
-            Ok(vec![Sealed::new(number, backend, &rows)?])
+            Ok(vec![Sealed::write_beside(&path, number, backend, shape, &rows)?])
         })
     }
 
@@ -206,8 +205,8 @@ impl VectorWriter {
             if rows.is_empty() {
                 return Ok(Vec::new());
             }
-            files::write_beside(&files::sealed_path(&directory, number), &format::encode_sealed(shape, &rows))?;
-            Ok(vec![Sealed::new(number, backend, &rows)?])
+            let path = files::sealed_path(&directory, number);
+            Ok(vec![Sealed::write_beside(&path, number, backend, shape, &rows)?])
         })
     }
 
@@ -347,11 +346,9 @@ impl Job {
         let rows: SealedRows =
             lists.map_or_else(|| SealedRows::Flat(rows), |lists: ClusterRows| SealedRows::Clustered(lists));
         let path: &Path = &files::sealed_path(&self.directory, number);
-        let bytes = format::encode_sealed(self.shape, &rows);
         if unwanted.is_set() {
             return Err(VectorError::Upkeep { reason: NOT_WANTED });
         }
-        files::write_beside(path, &bytes)?;
-        Sealed::new(number, self.backend, &rows)
+        Sealed::write_beside(path, number, self.backend, self.shape, &rows)
     }
 }

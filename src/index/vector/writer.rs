@@ -14,10 +14,10 @@ use super::files::{self, Listing};
 use super::format::SealedRows;
 use super::format::{self, Ending, Shape};
 use super::rows::Rows;
-use super::sealed::{Sealed, Segments};
+use super::sealed::{self, Opened, Sealed, Segments};
 use super::segment::VectorSegment;
 use super::upkeep::Upkeep;
-use super::{Backend, VectorError, VectorSet};
+use super::{Backend, VectorError, VectorSet, folder};
 use dataflows::embed::Vector;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
@@ -25,7 +25,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Rows of a full tail: with 256 components a sealed file of 4 MB, which is hashed, read and built in some 10 ms.
+/// Rows of a full tail: with 256 components a sealed file of 4 MB, whose engine is built in some 10 ms.
 pub(super) const SEAL_ROWS: usize = 8192;
 
 /// The repairs of `open`.
@@ -64,11 +64,12 @@ pub(super) struct Tail {
 }
 
 impl VectorWriter {
-    /// Opens a directory for writing, creates it if needed, and repairs it after a crash.
+    /// Opens the set of a shape among those in a folder for writing, makes it if need be, and mends what a crash left behind.
     ///
     /// # Errors
-    /// If the file system fails, or the files are of another format or model.
-    pub fn open(directory: &Path, shape: Shape) -> Result<Self, VectorError> {
+    /// When the file system refuses, the files are of another format, or there are files of other models alone.
+    pub fn open(vectors: &Path, shape: Shape) -> Result<Self, VectorError> {
+        let directory = &folder::find(vectors, shape)?;
         Self::open_with(directory, shape, Backend::of_this_machine(), SEAL_ROWS)
     }
 
@@ -81,7 +82,7 @@ impl VectorWriter {
         if shape.dimensions == 0 {
             return Err(VectorError::OtherDimensions { found: 0, expected: 1 });
         }
-        fs::create_dir_all(directory).map_err(VectorError::io("make", directory))?;
+        folder::make(directory)?;
         let listing = Listing::read(directory)?;
         for path in &listing.temporary {
             fs::remove_file(path).map_err(VectorError::io("remove", path))?;
@@ -100,18 +101,21 @@ impl VectorWriter {
             upkeep: Upkeep::default(),
             healed: Healed::default(),
         };
-        // The highest number first: a file whose rows are all in higher ones is a remainder of garbage collection.
-        for &number in listing.sealed.iter().rev() {
+        for &number in &listing.sealed {
             let path = files::sealed_path(directory, number);
-            match writer.segments.load(&path, number, shape, &mut writer.held) {
+            match writer.load(number, &path) {
                 Err(VectorError::Damaged { reason, .. }) => writer.set_aside(&path, &reason)?,
-                loaded => {
-                    if !loaded? {
-                        fs::remove_file(&path).map_err(VectorError::io("remove", path))?;
-                    }
-                }
+                loaded => writer.segments.sealed.push(loaded?),
             }
         }
+        let loaded: Vec<u32> = writer.segments.sealed.iter().map(|sealed| sealed.number).collect();
+        writer.segments.settle()?;
+        // A file all of whose rows are in one above it is what collecting left behind.
+        let counts = |number: &u32| writer.segments.sealed.iter().any(|sealed| sealed.number == *number);
+        for number in loaded.into_iter().filter(|number| !counts(number)) {
+            files::remove(&files::sealed_path(directory, number))?;
+        }
+        writer.held = writer.segments.sealed_ordinals();
         for &number in &listing.stale {
             let path = files::tail_path(directory, number);
             fs::remove_file(&path).map_err(VectorError::io("remove", path))?;
@@ -121,6 +125,23 @@ impl VectorWriter {
         }
         writer.set = writer.segments.set();
         Ok(writer)
+    }
+
+    /// Opens a sealed file, all of which is checked; one of an earlier build is written anew, under its own number.
+    fn load(&self, number: u32, path: &Path) -> Result<Sealed, VectorError> {
+        let (backend, shape) = (self.segments.backend, self.shape);
+        match sealed::open(path, shape)? {
+            Opened::Stored(file, ordinals) => {
+                file.check()?;
+                Ok(Sealed::stored(number, backend, shape, (file, ordinals)))
+            }
+            Opened::Earlier(rows) => {
+                let sealed = Sealed::write_beside(path, number, backend, shape, &rows)?;
+                files::put_in_place(path)?;
+                files::sync_directory(&self.directory)?;
+                Ok(sealed)
+            }
+        }
     }
 
     fn load_tail(&mut self, number: u32) -> Result<(), VectorError> {
@@ -264,12 +285,8 @@ impl VectorWriter {
         self.next_number()?;
         self.give_up_sealing();
         let rows = SealedRows::Flat(rows);
-        let sealed = Sealed::new(self.number, self.segments.backend, &rows)?;
-        files::write_beside(
-            &files::sealed_path(&self.directory, self.number),
-            &format::encode_sealed(self.shape, &rows),
-        )?;
-        self.put_sealed(sealed)
+        let path = files::sealed_path(&self.directory, self.number);
+        self.put_sealed(Sealed::write_beside(&path, self.number, self.segments.backend, self.shape, &rows)?)
     }
 
     /// Puts the sealed file of this number, which a thread wrote, in place, and starts the next number.

@@ -11,11 +11,13 @@ use crate::store::{SourceKind, SourceRecord};
 use crate::watch::directory::{DirectoryOptions, DirectorySource};
 use crate::watch::git::GitSource;
 use dataflows::data::{Document, DocumentPath, Outcome, SkipReason, folders_up};
+use dataflows::rules::Rules;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 use unicode_normalization::UnicodeNormalization;
 
 /// Most similar paths.
@@ -56,6 +58,7 @@ impl Around {
         source: &SourceRecord,
         repository: Option<&GitSource>,
         store: &Path,
+        rules: &Arc<Rules>,
     ) -> String {
         let folder = [path.as_bytes(), b"/"].concat();
         let below = self.documents.iter().filter(|document| document.path.as_bytes().starts_with(&folder)).count();
@@ -78,9 +81,11 @@ impl Around {
             SourceKind::Directory => {
                 let options = DirectoryOptions { store: Some(store.to_owned()), ..DirectoryOptions::default() };
                 let root = Path::new(OsStr::from_bytes(&source.location));
-                DirectorySource::open(root, &options).ok().and_then(|directory| directory.why_not(path))
+                DirectorySource::open(root, &options)
+                    .ok()
+                    .and_then(|directory| directory.with_rules(rules.clone()).why_not(path))
             }
-            SourceKind::Git => repository.and_then(|git| git.why_not(path)),
+            SourceKind::Git => repository.and_then(|git| git.why_not(path, rules)),
             SourceKind::Trace => None,
         };
         on_disk.unwrap_or_else(|| "no file stands at this path in this version".to_owned())

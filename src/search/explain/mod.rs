@@ -22,6 +22,7 @@ use snapshots::Ordinal;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The explanation of a path in one version.
 #[derive(Clone, Debug)]
@@ -80,7 +81,7 @@ impl Explanation {
 /// If the store cannot be read.
 pub fn explain(
     searcher: &Searcher,
-    rules: &Rules,
+    rules: &Arc<Rules>,
     selected: &Selected,
     asked: &OsStr,
     folder: &Path,
@@ -106,7 +107,8 @@ pub fn explain(
         found = candidates.iter().find_map(twin);
         if found.is_none() {
             let path = &on_disk(&candidates, root.as_deref()).unwrap_or(first).1;
-            reason = source.map(|record| around.reason(path, record, repository.as_ref(), reader.layout().root()));
+            reason =
+                source.map(|record| around.reason(path, record, repository.as_ref(), reader.layout().root(), rules));
             near = around.near(path);
         }
     }
@@ -115,7 +117,7 @@ pub fn explain(
         None => on_disk(&candidates, root.as_deref()).unwrap_or(first).clone(),
     };
     let rule = rules.rule(rules.for_path(&path));
-    let cleaned = found.as_ref().and_then(|(_, document)| reader.memo().cleaned(rule.document_id(document.content)));
+    let cleaned = found.as_ref().and_then(|(_, document)| reader.memo().cleaned(rules.document_id(document)));
     let encoding = cleaned.and_then(encoding);
     let rule = [rule.name(), rule.cleaner(), rule.chunker()].map(str::to_owned);
     let document = found.map(|(_, document)| document);

@@ -9,8 +9,8 @@
 //! main~3 v1^{} HEAD@{1} :/text ────────► as git reads it, starting at the view's commit
 //! ```
 //!
-//! **Invariant:** the store answers names of views and hashes of snapshots. The repository answers the rest, and whether a name
-//! is ambiguous. If it is missing, the version log's own parents serve for `VIEW~N`.
+//! **Invariant:** the store answers what it can: names of views, hashes of snapshots, and `~N` as far as the log knows the line of
+//! first parents. The repository is asked for what remains, and whether a name is unambiguous. It may be gone.
 
 use super::error::RevisionError;
 use super::{Revisions, Selected, open};
@@ -244,7 +244,11 @@ impl<'a> Look<'a> {
         let read = |rev: &str| git.resolve(rev);
         // A reflog belongs to the ref and not to the commit, and a revision of several commits is refused as written.
         let whole = |rest: &str| rest.is_empty() || rest.starts_with('@') || name.is_empty() || rev.contains("..");
-        let resolved = match self.name(name)?.filter(|_| !whole(rest)) {
+        let meaning = self.name(name)?.filter(|_| !whole(rest));
+        if let Some(commit) = meaning.as_ref().and_then(|meaning| self.along_log(meaning.commit, rest)) {
+            return Ok(commit);
+        }
+        let resolved = match meaning {
             Some(Meaning { commit, view: Some(_), .. }) => read(&format!("{commit}{rest}")),
             _ => read(rev),
         };
@@ -259,15 +263,19 @@ impl<'a> Look<'a> {
 
     /// Returns the commit of `VIEW~N` along the log, for a missing repository, and for a trace.
     fn ancestor(&self, name: &str, rest: &str) -> Result<Option<CommitId>, RevisionError> {
-        let Some(number) = rest.strip_prefix('~').filter(|_| self.record.kind != SourceKind::Directory) else {
+        if self.record.kind == SourceKind::Directory {
             return Ok(None);
-        };
-        let Some(Meaning { commit, .. }) = self.name(name)? else { return Ok(None) };
-        let generations = if number.is_empty() { Ok(1) } else { number.parse::<usize>() };
-        let from = self.archive.last_of_commit(self.id, commit);
-        let line =
-            from.zip(generations.ok()).map(|(from, generations)| self.archive.first_parents(from).nth(generations));
-        Ok(line.flatten().map(|version| version.commit))
+        }
+        Ok(self.name(name)?.and_then(|meaning| self.along_log(meaning.commit, rest)))
+    }
+
+    /// Returns the commit that `~N` leads to from a commit, if the log knows the line so far: the parents that it holds are those of
+    /// the commits, and a look at each is some hundred times cheaper than at the repository's.
+    fn along_log(&self, commit: CommitId, rest: &str) -> Option<CommitId> {
+        let number = rest.strip_prefix('~')?;
+        let generations = if number.is_empty() { 1 } else { number.parse::<usize>().ok()? };
+        let from = self.archive.last_of_commit(self.id, commit)?;
+        self.archive.first_parents(from).nth(generations).map(|version| version.commit)
     }
 }
 

@@ -28,17 +28,18 @@ impl Look<'_> {
             let version = version.ok_or_else(|| self.without(commit))?;
             Ok(self.selected(version, Some(name), version.id == head.id))
         };
-        if let Some(git) = self.repository()
-            && let Ok(Some(commit)) = git.first_parent_at(head.commit, time.as_second())
-        {
-            return select(commit.id);
-        }
+        // The line of the log is that of the commits, as far as it goes, and a look at it is much cheaper.
         let mut oldest = head;
         for version in self.archive.first_parents(head.id) {
             if version.time <= time.as_second() {
                 return select(version.commit);
             }
             oldest = version;
+        }
+        if let Some(git) = self.repository()
+            && let Ok(Some(commit)) = git.first_parent_at(head.commit, time.as_second())
+        {
+            return select(commit.id);
         }
         Err(self.too_old(rev, &format!("{} of {}", oldest.commit, show_time(oldest.time))))
     }

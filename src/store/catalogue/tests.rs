@@ -3,7 +3,9 @@
 use super::*;
 use crate::store::packing::cases;
 use crate::store::{Columns, Database, Layout};
-use dataflows::data::{ChunkKind, ChunkingId, ContentId, Entry, Fingerprint, Outcome, SkipReason, StageName, TextHash};
+use dataflows::data::{
+    Charset, ChunkKind, ChunkingId, ContentId, Entry, Fingerprint, Outcome, SkipReason, StageName, TextHash,
+};
 use proptest::prelude::*;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -38,7 +40,8 @@ fn document(n: u8) -> Document {
             labels: (0..n % 3).map(|n| (n.to_string(), "value".to_owned())).collect(),
         },
     };
-    Document { path: path(n), content: ContentId::from_bytes([n; 20]), outcome }
+    let charset = Charset::from_label(["gbk", "latin1", "none"][usize::from(n % 3)]);
+    Document { path: path(n), content: ContentId::from_bytes([n; 20]), outcome, charset }
 }
 
 fn record(path_of: u8, card_of: u8, text: u8, occurrence: u32) -> (EntryRecord, Card) {

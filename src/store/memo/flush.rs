@@ -23,7 +23,6 @@ use std::sync::Arc;
 
 /// Inputs without a vector, and components of vectors that no entry has.
 type Unplaced = (Vec<(Id, u32)>, Vec<(Id, Vec<u8>)>);
-
 /// The numbers of texts, and what is to be stored under some of them, in order.
 struct Named<'g> {
     numbers: FxHashMap<TextHash, u32>,
@@ -164,7 +163,7 @@ fn write_texts(
     Ok(())
 }
 
-/// Gives numbers to the texts that are new, and returns the number of every text that the lists or this generation name.
+/// Assigns numbers to new texts, and returns the number of every text in the lists or this generation.
 ///
 /// New texts get their numbers in the order of the lists, so that a list of new texts is a run.
 fn name_texts<'g>(

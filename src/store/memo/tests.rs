@@ -29,7 +29,7 @@ fn database() -> (tempfile::TempDir, Database) {
 #[test]
 fn the_first_answer_stays_before_while_and_after_it_is_written() {
     let (_folder, database) = database();
-    let memo = database.memo(Fingerprint::default());
+    let memo = database.memo(ModelId::default());
     memo.put_chunks(id(1), None, chunked(1), vec![], Keep::Durable);
     memo.put_chunks(id(1), None, chunked(2), vec![], Keep::Durable);
     let answer = |memo: &StoreMemo| memo.chunks(id(1)).as_deref().cloned();
@@ -42,13 +42,13 @@ fn the_first_answer_stays_before_while_and_after_it_is_written() {
     memo.flushed(flush);
     memo.put_chunks(id(1), None, chunked(3), vec![], Keep::Durable);
     assert_eq!(answer(&memo), Some(chunked(1)));
-    assert_eq!(answer(&database.memo(Fingerprint::default())), Some(chunked(1)));
+    assert_eq!(answer(&database.memo(ModelId::default())), Some(chunked(1)));
 }
 
 #[test]
 fn a_flush_that_begins_before_the_one_before_is_forgotten_keeps_its_results_in_sight() {
     let (_folder, database) = database();
-    let memo = database.memo(Fingerprint::default());
+    let memo = database.memo(ModelId::default());
     memo.put_chunks(id(1), None, chunked(1), vec![], Keep::Durable);
     let mapping = database.mapping().unwrap();
     let mut first = mapping.write().unwrap();
@@ -69,7 +69,7 @@ fn a_flush_that_begins_before_the_one_before_is_forgotten_keeps_its_results_in_s
 #[test]
 fn a_flush_whose_transaction_is_lost_is_written_by_the_next() {
     let (_folder, database) = database();
-    let memo = database.memo(Fingerprint::default());
+    let memo = database.memo(ModelId::default());
     memo.put_chunks(id(1), None, chunked(1), vec![], Keep::Durable);
     let mapping = database.mapping().unwrap();
     let mut lost = mapping.write().unwrap();
@@ -81,7 +81,7 @@ fn a_flush_whose_transaction_is_lost_is_written_by_the_next() {
     let flush = memo.flush(&mut kept, &FxHashMap::default()).unwrap();
     kept.commit().unwrap();
     memo.flushed(flush);
-    let fresh = database.memo(Fingerprint::default());
+    let fresh = database.memo(ModelId::default());
     assert_eq!(fresh.chunks(id(1)).as_deref(), Some(&chunked(1)));
     assert_eq!(fresh.chunks(id(2)), None, "kept only while running");
     assert_eq!(memo.chunks(id(2)).as_deref(), Some(&chunked(2)));
@@ -131,7 +131,7 @@ proptest! {
         let layout = Layout::new(folder.path());
         layout.create().unwrap();
         let mut database = Database::open_writer(&layout).unwrap();
-        let mut memo = database.memo(Fingerprint::default());
+        let mut memo = database.memo(ModelId::default());
         // The first values, and the durable ones among them.
         let (mut put, mut durable) = (BTreeMap::new(), BTreeMap::new());
         for step in steps {
@@ -157,7 +157,7 @@ proptest! {
                 Step::Restart => {
                     drop((memo, database));
                     database = Database::open_writer(&layout).unwrap();
-                    memo = database.memo(Fingerprint::default());
+                    memo = database.memo(ModelId::default());
                     put = durable.clone();
                 }
             }
@@ -191,7 +191,7 @@ fn input(n: u8) -> EmbedInput {
 #[test]
 fn what_two_made_at_once_is_stored_once() {
     let (_folder, database) = database();
-    let model = Fingerprint::default();
+    let model = ModelId::default();
     let (chunked, texts) = list(&[(0, 1, 1), (1, 2, 9)]);
     // Each looks whether it is stored before the other has stored it.
     let memos = [database.memo(model), database.memo(model)];
@@ -341,7 +341,7 @@ fn what_no_entry_needs_is_swept_and_what_stays_is_named_by_an_entry_that_stays()
 #[test]
 fn a_list_whose_text_was_never_told_stops_the_publish_that_would_store_it() {
     let (_folder, database) = database();
-    let memo = database.memo(Fingerprint::default());
+    let memo = database.memo(ModelId::default());
     memo.put_chunks(id(1), None, list(&[(0, 1, 1)]).0, Vec::new(), Keep::Durable);
     let mapping = database.mapping().unwrap();
     let mut transaction = mapping.write().unwrap();
@@ -352,7 +352,7 @@ fn a_list_whose_text_was_never_told_stops_the_publish_that_would_store_it() {
 fn what_was_swept_comes_back_under_a_new_number_and_no_number_comes_again() {
     let (_folder, database) = database();
     let put = |n: u64, parts: &[(u8, u8, u32)]| {
-        let memo = database.memo(Fingerprint::default());
+        let memo = database.memo(ModelId::default());
         let (chunked, texts) = list(parts);
         memo.put_chunks(id(n), None, chunked, texts, Keep::Durable);
         let mapping = database.mapping().unwrap();
@@ -388,7 +388,7 @@ fn what_was_swept_comes_back_under_a_new_number_and_no_number_comes_again() {
     put(1, &[(0, 1, 1), (1, 2, 9), (2, 3, 20)]);
     assert_eq!(numbers().0, before.0 + 3, "what came back has new numbers");
     assert_eq!(
-        database.memo(Fingerprint::default()).chunks(id(1)).as_deref(),
+        database.memo(ModelId::default()).chunks(id(1)).as_deref(),
         Some(&list(&[(0, 1, 1), (1, 2, 9), (2, 3, 20)]).0)
     );
     assert_eq!(database.lost_numbers().unwrap(), []);

@@ -192,6 +192,14 @@ pub(in crate::store) fn unpack_list(packed: &[u8]) -> Option<NumberedList> {
     Some(NumberedList::Chunks(chunks, no_syntax))
 }
 
+/// Returns why the chunks of a packed list were cut without their syntax, where they were: reads no chunk.
+pub(in crate::store) fn no_syntax_of(packed: &[u8]) -> Option<NoSyntax> {
+    match packed {
+        [WITHOUT_SYNTAX, code, ..] => NoSyntax::from_code(*code),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,7 +248,10 @@ mod tests {
         ) {
             let no_syntax = Some(NoSyntax::Crash);
             for list in [NumberedList::Chunks(chunks, None), NumberedList::Chunks(edited, no_syntax), NumberedList::Fault(fault)] {
-                prop_assert_eq!(unpack_list(&pack_list(&list)), Some(list));
+                let packed = pack_list(&list);
+                let why = if let NumberedList::Chunks(_, why) = &list { *why } else { None };
+                prop_assert_eq!(no_syntax_of(&packed), why);
+                prop_assert_eq!(unpack_list(&packed), Some(list));
             }
         }
 

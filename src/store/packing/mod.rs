@@ -20,7 +20,7 @@ pub(super) use card::{Head, Place, head_and_place, pack_head, pack_place, unpack
 pub(super) use composition::{
     Piece, Place as TextPlace, compose, for_each_piece, is_composition, is_worth_it, names_in, places,
 };
-pub(super) use list::{NumberedChunk, NumberedList, pack_list, unpack_list};
+pub(super) use list::{NumberedChunk, NumberedList, no_syntax_of, pack_list, unpack_list};
 pub(super) use row::{
     PackedDocument, PackedEntry, PackedOutcome, had_vector, pack_document, pack_entry, unpack_document, unpack_entry,
 };

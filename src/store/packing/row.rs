@@ -2,14 +2,14 @@
 //!
 //! In: rows whose path, head, place and text have numbers. Out: their bytes, and back.
 //!
-//! **Invariant:** unpacking gives what was packed, or nothing; equal rows have equal bytes.
+//! **Invariant:** unpacking gives the packed row, or nothing; equal rows have equal bytes.
 //!
 //! The row of an entry says by its length how many fields it has tokens of: their numbers stand between the first four and
 //! the last.
 
 use super::varint;
 use crate::store::{CodecError, decode, encode};
-use dataflows::data::{ContentId, SkipReason, StageName};
+use dataflows::data::{Charset, ContentId, SkipReason, StageName};
 use serde::{Deserialize, Serialize};
 use snapshots::{MOST_FIELDS, Tokens};
 
@@ -98,6 +98,13 @@ pub(in crate::store) enum PackedOutcome {
         stage: StageName,
         /// The error.
         error: String,
+    },
+    /// Any of these, of a file whose tree gives it an encoding.
+    Told {
+        /// The encoding.
+        charset: Charset,
+        /// What became of the file.
+        outcome: Box<Self>,
     },
 }
 

@@ -18,6 +18,7 @@
 mod inputs;
 mod rows;
 mod texts;
+mod vectors;
 
 use super::layout::STORE_FORMAT;
 use super::tables::{Rows, Tables};
@@ -41,6 +42,7 @@ const STEPS: &[Step] = &[
     Step { name: "a dictionary for texts", until: 3, portion: texts::dictionary },
     Step { name: "cleaned texts of chunks", until: 3, portion: texts::compositions },
     Step { name: "texts packed again", until: 3, portion: texts::rows },
+    Step { name: "vector files by set", until: 3, portion: vectors::by_set },
 ];
 
 /// One change of what a store holds.
@@ -58,7 +60,6 @@ type Portion = fn(&Old<'_>, &mut RwTxn<'_>, Option<&[u8]>) -> Result<Option<Vec<
 
 /// A store on its way to this build's format.
 struct Old<'a> {
-    #[expect(dead_code, reason = "for steps that move files")]
     layout: &'a Layout,
     tables: &'a Tables,
     /// The texts of chunks, once they were asked for.

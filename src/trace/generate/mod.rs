@@ -12,32 +12,28 @@ mod tree;
 
 pub use scenario::{Scenario, Settings, generate};
 
+use dataflows::data::SplitMix;
+
 /// Incremented whenever the same settings give other bytes.
 pub const GENERATOR: u32 = 2;
 
-/// A stream of numbers that follows from a seed: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
-/// generators", OOPSLA 2014, figure 17).
+/// A stream of numbers that follows from a seed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Numbers(u64);
+pub(crate) struct Numbers(SplitMix);
 
 impl Numbers {
     /// Begins a stream that follows from two numbers.
-    pub(super) const fn of(seed: u64, part: u64) -> Self {
-        let mut numbers = Self(seed);
-        let mixed = numbers.next();
-        Self(mixed ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    pub(crate) const fn of(seed: u64, part: u64) -> Self {
+        let mixed = SplitMix::new(seed).next();
+        Self(SplitMix::new(mixed ^ part.wrapping_mul(SplitMix::STEP)))
     }
 
-    pub(super) const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+    pub(crate) const fn next(&mut self) -> u64 {
+        self.0.next()
     }
 
     /// Returns a number below `end`, which is not 0.
-    pub(super) const fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
+    pub(crate) const fn below(&mut self, end: usize) -> usize {
+        self.0.below(end)
     }
 }

@@ -49,12 +49,12 @@ impl Contents for DirectoryContents {
         }
         let mut failure = ReadError::Missing(content);
         let mut tried: Option<DocumentPath> = None;
-        while let Some((path, size)) = self.readings.place(content, tried.as_ref()) {
+        while let Some((path, [size, on_disk])) = self.readings.place(content, tried.as_ref()) {
             // The size is that of the content when it was hashed, not of the file that is there now.
             if size > max_bytes {
                 return Ok(Content::TooLarge(size));
             }
-            match hash_file(&absolute(&self.root, &path), size) {
+            match hash_file(&absolute(&self.root, &path), on_disk) {
                 Ok(hashed) if hashed.content == content => {
                     return Ok(Content::Bytes(hashed.bytes.unwrap_or_default()));
                 }

@@ -2,28 +2,30 @@
 //!
 //! In: ignore files on disk, the source's own globs. Out: yes or no for a path, the same for a scan and for an event.
 //!
-//! **Invariant:** a path is wanted only if every folder above it is, as in git. One function answers for scans and for single
-//! paths, so they cannot disagree. Temporary files of editors ([`editors_pattern`]) are wanted only if an ignore file includes
-//! them (`!NAME`).
+//! **Invariant:** a path is wanted only if every folder above it is, as in git; one function answers for scans and for
+//! single paths, so they cannot disagree. What editors leave ([`left_by_editor`]) is wanted only if an ignore file takes it
+//! in (`!NAME`), or a rule (`exclude = false`).
 //!
 //! The `ignore` crate's incremental matcher loads each folder's rules once, so every scan and every batch takes a fresh
 //! [`Matcher`]. The next one sees a changed ignore file.
 
+use super::attributes::ATTRIBUTES;
 use super::{DirectoryError, DirectoryOptions, Hidden};
 use crate::watch::stores::StoreLook;
-use crate::watch::{Stores, editors_pattern};
+use crate::watch::{Stores, left_by_editor};
+use dataflows::rules::Rules;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{IncrementalIgnore, WalkBuilder};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The folder of a repository's own data, and the file of a linked work tree or submodule.
 const GIT: &str = ".git";
-/// The names of ignore files: a change of one can affect its folder and all below it.
-const IGNORE_FILES: [&[u8]; 2] = [b".gitignore", b".ignore"];
+/// The names of files that speak for what is beside and below them: what is ignored, and which encoding it has.
+const RULE_FILES: [&str; 3] = [".gitignore", ".ignore", ATTRIBUTES];
 
 /// The filter of a source, apart from the ignore files.
 #[derive(Clone)]
@@ -34,6 +36,8 @@ pub(super) struct Filter {
     exclude: Gitignore,
     /// The path of the tracker's own store, existing or not, relative to the root.
     store: Option<PathBuf>,
+    /// Those of the settings: they may take in what an editor left.
+    pub(super) rules: Option<Arc<Rules>>,
     /// The stores found so far.
     pub(super) stores: Stores,
 }
@@ -53,6 +57,7 @@ impl Filter {
             include: globs(&options.include)?,
             exclude: globs(&options.exclude)?,
             store: store.and_then(|store| store.strip_prefix(root).map(Path::to_owned).ok()),
+            rules: None,
             stores: Stores::default(),
         })
     }
@@ -90,14 +95,22 @@ pub(super) struct Matcher<'a> {
 impl Matcher<'_> {
     /// Tells whether the path, relative to the root, is wanted; of a folder, whether anything below it can be.
     pub(super) fn wants(&mut self, path: &Path, is_folder: bool) -> bool {
+        self.wants_but_for_editors(path, is_folder) && (is_folder || self.editor(path).is_none())
+    }
+
+    /// Returns the pattern by which a file is left out because an editor left it, unless a rule or an ignore file takes it in.
+    pub(super) fn editor(&mut self, path: &Path) -> Option<&'static str> {
+        let pattern = left_by_editor(path, self.filter.rules.as_deref())?;
+        (!self.rules.matched(path, false).is_whitelist()).then_some(pattern)
+    }
+
+    /// Tells as [`Self::wants`] does, of what an editor left as of any other file.
+    pub(super) fn wants_but_for_editors(&mut self, path: &Path, is_folder: bool) -> bool {
         let Filter { include, exclude, .. } = self.filter;
         if self.filter.is_foreign(path) {
             return false;
         }
-        let said = self.rules.matched(path, is_folder);
-        let name = || path.file_name().unwrap_or_default().as_bytes();
-        !said.is_ignore()
-            && (is_folder || said.is_whitelist() || editors_pattern(name()).is_none())
+        !self.rules.matched(path, is_folder).is_ignore()
             && !exclude.matched_path_or_any_parents(path, is_folder).is_ignore()
             && (is_folder || include.is_empty() || include.matched_path_or_any_parents(path, false).is_ignore())
             && self.store(path, is_folder).is_none()
@@ -109,29 +122,29 @@ impl Matcher<'_> {
     }
 }
 
-/// Returns the ignore file of a folder that exists and cannot be read, with the reason. Without it no file is known to be wanted.
+/// Returns the rule file of a folder that is there and cannot be read, and why; without it no file is known to be wanted.
 pub(in crate::watch) fn unreadable_rules(folder: &Path) -> Option<(&'static str, io::Error)> {
-    IGNORE_FILES.into_iter().find_map(|name| {
-        let name = std::str::from_utf8(name).expect("the names of ignore files are ASCII");
-        match read_a_byte(&folder.join(name)) {
-            Ok(()) => None,
-            // There is none, or a folder or a dangling link has that name; the matcher skips these as git does.
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => None,
-            Err(error) if [libc::ELOOP, libc::EISDIR].map(Some).contains(&error.raw_os_error()) => None,
-            Err(error) => Some((name, error)),
-        }
+    RULE_FILES.into_iter().find_map(|name| {
+        let read_a_byte = |file: Option<File>| file.map_or(Ok(0), |mut file| file.read(&mut [0]));
+        open_rules(&folder.join(name)).and_then(read_a_byte).err().map(|error| (name, error))
     })
 }
 
-fn read_a_byte(path: &Path) -> io::Result<()> {
+/// Opens a rule file, if one is there.
+pub(super) fn open_rules(path: &Path) -> io::Result<Option<File>> {
     // A pipe of that name must not block.
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    if file.metadata()?.is_file() { (&file).read(&mut [0]).map(drop) } else { Ok(()) }
+    match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
+        Ok(file) => Ok(file.metadata()?.is_file().then_some(file)),
+        // None is there, or a folder or a link to nowhere of that name, which the matcher passes over as git does.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) if [libc::ELOOP, libc::EISDIR].map(Some).contains(&error.raw_os_error()) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
-/// Tells whether a file of this name changes what is wanted around it.
-pub(super) fn is_ignore_file(name: &[u8]) -> bool {
-    IGNORE_FILES.contains(&name)
+/// Tells whether a file of this name changes what becomes of others around it.
+pub(super) fn is_rule_file(name: &[u8]) -> bool {
+    RULE_FILES.iter().any(|known| known.as_bytes() == name)
 }
 
 fn globs(globs: &[String]) -> Result<Gitignore, DirectoryError> {

@@ -8,6 +8,7 @@
 //! The id is SHA-1 over `blob SIZE NUL` and the bytes (gitformat-object). Collisions are not checked: an id only decides whether
 //! to read again, and two colliding files belong to the same owner.
 
+use crate::watch::encoding::DiskEncoding;
 use dataflows::data::ContentId;
 use sha1::{Digest, Sha1};
 use std::fs::{File, Metadata, OpenOptions};
@@ -66,6 +67,20 @@ pub(in crate::watch) struct Hashed {
     pub(in crate::watch) at_rest: bool,
     /// The bytes, where there are at most as many as were asked for.
     pub(in crate::watch) bytes: Option<Vec<u8>>,
+    /// The encoding by which the content is not the bytes on disk.
+    pub(super) encoding: Option<DiskEncoding>,
+}
+
+impl Hashed {
+    /// Puts what git would store in place of the bytes of a file that has this encoding on disk; a file whose bytes are not kept
+    /// stays as it is.
+    pub(super) fn in_git(self, encoding: Option<DiskEncoding>) -> Self {
+        let converted = encoding.zip(self.bytes.as_deref()).and_then(|(encoding, bytes)| encoding.to_git(bytes));
+        match converted {
+            Some(bytes) => Self { content: hash_bytes(&bytes), bytes: Some(bytes), encoding, ..self },
+            None => Self { encoding, ..self },
+        }
+    }
 }
 
 /// Reason why a file has no id.
@@ -148,7 +163,7 @@ fn attempt(path: &Path, keep_bytes: u64) -> Result<Option<Hashed>, HashError> {
         return Ok(None);
     }
     let content = ContentId::from_bytes(hasher.finalize().into());
-    Ok(Some(Hashed { content, stamp, at_rest: stamp.is_at_rest(now), bytes }))
+    Ok(Some(Hashed { content, stamp, at_rest: stamp.is_at_rest(now), bytes, encoding: None }))
 }
 
 /// Reads to the end, or one byte past what was expected; returns how many bytes there were.

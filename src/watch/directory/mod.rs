@@ -3,8 +3,8 @@
 //! In: a folder, ignore files, and the source's own globs. Out: the files as (path, content id), changes in settled batches,
 //! contents by id, and the git tree hash that names a state.
 //!
-//! **Invariant:** a file's state is the git blob id of its bytes, so a directory and a repository with the same files have the
-//! same documents. A look at a touched path gives the result that a full scan would give for it.
+//! **Invariant:** a file's state is the git blob id of its bytes (in UTF-8, where a `.gitattributes` says `working-tree-encoding`), so a directory and a repository that hold the same
+//! files have the same documents; and what a touched path gives is what a scan from nothing would give for it.
 //!
 //! Hidden files count (`.github/` holds documents too) unless the options exclude them. `.git` and stores of tidemill never
 //! count. Links are never followed: a link is a file whose content is its target's name. Only ignore files below the folder apply
@@ -13,6 +13,7 @@
 //!
 //! This module is for systems with inodes (Linux, macOS, BSD).
 
+mod attributes;
 mod contents;
 mod doubt;
 mod filter;
@@ -32,12 +33,17 @@ pub(super) use watcher::now;
 pub use watcher::{Batch, DirectoryWatcher, Pace};
 
 use super::is_store;
+use attributes::Attributes;
+use dataflows::data::folders_up;
+use dataflows::rules::Rules;
 pub(super) use doubt::{Weighed, covers, weigh};
 use filter::Filter;
 pub(super) use filter::unreadable_rules;
 pub(super) use hash::{HashError, hash_bytes, hash_file};
 pub(super) use readings::{Readings, STASH_FILE_BYTES};
 pub(super) use settle::Touches;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -137,6 +143,13 @@ impl DirectorySource {
         Ok(source)
     }
 
+    /// Goes by rules of the settings, of which one that says `exclude = false` takes in what an editor left.
+    #[must_use]
+    pub fn with_rules(mut self, rules: Arc<Rules>) -> Self {
+        self.filter.rules = Some(rules);
+        self
+    }
+
     /// Returns the directory's real path.
     #[must_use]
     pub fn root(&self) -> &Path {
@@ -146,7 +159,15 @@ impl DirectorySource {
     /// Returns a reader for the contents of this directory's files.
     #[must_use]
     pub fn contents(&self) -> DirectoryContents {
-        DirectoryContents::new(self.root.clone(), Arc::clone(&self.readings))
+        let root = self.root.clone();
+        DirectoryContents::new(self.root.clone(), Arc::clone(&self.readings)).converted(move |path, bytes| {
+            let mut attributes = Attributes::default();
+            let folders: Vec<&[u8]> = folders_up(path.folder()).collect();
+            for folder in folders.into_iter().rev() {
+                attributes.enter(&root, Path::new(OsStr::from_bytes(folder))).ok()?;
+            }
+            attributes.encoding(Path::new(OsStr::from_bytes(path.as_bytes())))?.to_git(bytes)
+        })
     }
 }
 

@@ -6,6 +6,7 @@
 //! at rest when it was read (see [`Stamp`]). A path that an event names is always read.
 
 use super::hash::{Hashed, Stamp};
+use crate::watch::encoding::DiskEncoding;
 use dataflows::data::{ContentId, DocumentPath};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
@@ -36,22 +37,32 @@ struct Reading {
     content: ContentId,
     stamp: Stamp,
     at_rest: bool,
+    /// Bytes of the content, which are not those on disk where these are converted.
+    bytes: u64,
+    encoding: Option<DiskEncoding>,
 }
 
 impl Readings {
-    /// Returns the content of a file that has provably not changed since it was read.
-    pub(in crate::watch) fn unchanged(&self, path: &DocumentPath, stamp: &Stamp) -> Option<ContentId> {
+    /// Returns the content of a file that provably has not changed since it was read, nor what is said of its encoding.
+    pub(super) fn unchanged(
+        &self,
+        path: &DocumentPath,
+        stamp: &Stamp,
+        encoding: Option<DiskEncoding>,
+    ) -> Option<ContentId> {
         let inner = self.lock();
         let reading = inner.files.get(path)?;
-        (reading.at_rest && reading.stamp == *stamp).then_some(reading.content)
+        let is_same = reading.at_rest && reading.stamp == *stamp && reading.encoding == encoding;
+        is_same.then_some(reading.content)
     }
 
     /// Caches a file that was read, in place of the old state.
     pub(in crate::watch) fn remember(&self, path: &DocumentPath, hashed: Hashed) {
-        let Hashed { content, stamp, at_rest, bytes } = hashed;
+        let Hashed { content, stamp, at_rest, bytes, encoding } = hashed;
+        let size = bytes.as_ref().map_or(stamp.bytes, |bytes| bytes.len() as u64);
         let mut inner = self.lock();
         inner.forget(path);
-        inner.files.insert(path.clone(), Reading { content, stamp, at_rest });
+        inner.files.insert(path.clone(), Reading { content, stamp, at_rest, bytes: size, encoding });
         inner.places.insert((content, path.clone()));
         if let Some(bytes) = bytes {
             inner.stash(content, bytes.into());
@@ -77,18 +88,19 @@ impl Readings {
         self.lock().stash.get(&content).cloned()
     }
 
-    /// Returns the size of a content and its next path after `after`, in order, if there is one.
+    /// Returns a path where a content stands that comes after `after` in order, if there is one, with the content's size and that of
+    /// the file.
     pub(in crate::watch) fn place(
         &self,
         content: ContentId,
         after: Option<&DocumentPath>,
-    ) -> Option<(DocumentPath, u64)> {
+    ) -> Option<(DocumentPath, [u64; 2])> {
         let inner = self.lock();
         let first = DocumentPath::new(Vec::new());
         let start = (content, after.unwrap_or(&first).clone());
         let (found, path) = inner.places.range(start..).find(|(_, path)| Some(path) != after)?;
-        let bytes = inner.files.get(path)?.stamp.bytes;
-        (*found == content).then(|| (path.clone(), bytes))
+        let Reading { bytes, stamp, .. } = inner.files.get(path)?;
+        (*found == content).then(|| (path.clone(), [*bytes, stamp.bytes]))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

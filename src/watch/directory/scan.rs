@@ -5,11 +5,12 @@
 //! **Invariant:** a full scan and a look at one path use the same walk, so they agree about the same disk. A folder is announced
 //! before it is listed, so a watch that starts at the announcement misses nothing.
 //!
-//! A path is absent if the system says so for a name in a readable folder (`ENOENT`, `ENOTDIR`). Any other error makes it
-//! unreadable: it is reported, and the known state at and below it stays. The same holds for a folder whose ignore file cannot be
-//! read, and for a folder whose path is longer than the system accepts. If the system runs out of a resource (open files,
-//! memory), the whole scan fails.
+//! Absence is what the system says of a name in a folder that can be read (`ENOENT`, `ENOTDIR`). Whatever else keeps a path from
+//! being seen makes it unreadable: it is reported, and what was known at and below it holds. So does a folder whose ignore or
+//! attributes file cannot be read. Where the system itself ran out of something (open files, memory), the scan fails as a whole.
+//! Folders whose path is longer than the system takes are among the unreadable.
 
+use super::attributes::{ATTRIBUTES, Attributes};
 use super::filter::{Matcher, unreadable_rules};
 use super::hash::{HashError, Stamp, hash_bytes, hash_file};
 use super::readings::STASH_FILE_BYTES;
@@ -34,6 +35,8 @@ pub struct Scan {
     pub unreadable: Vec<(DocumentPath, String)>,
     /// Files that are larger than the largest hashed size; they are not part of the state.
     pub too_large: Vec<(DocumentPath, String)>,
+    /// Files that an editor left, which are none of the state, and the pattern that says so.
+    pub editors: Vec<(DocumentPath, &'static str)>,
     /// The file systems, by number, of the root and of each folder below it at which another one begins.
     pub devices: BTreeMap<DocumentPath, u64>,
     /// Files that were being written during the read; look at them again soon.
@@ -76,7 +79,8 @@ impl DirectorySource {
     }
 
     fn walk(&self) -> Walk<'_> {
-        Walk { source: self, matcher: self.filter.matcher(), found: Scan::default(), ruled: FxHashMap::default() }
+        let (matcher, attributes) = (self.filter.matcher(), Attributes::default());
+        Walk { source: self, matcher, attributes, found: Scan::default(), ruled: FxHashMap::default() }
     }
 
     /// Returns the file system of a folder, if the folder exists.
@@ -142,8 +146,9 @@ impl Look<'_> {
 struct Walk<'a> {
     source: &'a DirectorySource,
     matcher: Matcher<'a>,
+    attributes: Attributes,
     found: Scan,
-    /// Whether the ignore files of a folder can be read.
+    /// Whether the rule files of a folder can be read.
     ruled: FxHashMap<PathBuf, bool>,
 }
 
@@ -168,13 +173,16 @@ impl Walk<'_> {
         Ok(last)
     }
 
-    /// Tells whether the ignore files of a folder can be read. If not, the folder and all below it are unreadable.
+    /// Tells whether the rule files of a folder can be read; where they cannot, the folder is unreadable with all below it.
     fn has_rules(&mut self, folder: &Path) -> Result<bool, DirectoryError> {
         if let Some(&is_ruled) = self.ruled.get(folder) {
             return Ok(is_ruled);
         }
         let path = self.source.root.join(folder);
-        let unreadable = unreadable_rules(&path);
+        let unreadable = unreadable_rules(&path).or_else(|| {
+            let error = self.attributes.enter(&self.source.root, folder).err()?;
+            Some((ATTRIBUTES, error))
+        });
         self.ruled.insert(folder.to_owned(), unreadable.is_none());
         match unreadable {
             None => Ok(true),
@@ -182,7 +190,7 @@ impl Walk<'_> {
                 Err(DirectoryError::IgnoreFile { path: path.join(name), source })
             }
             Some((name, error)) => {
-                let why = format!("its ignore file {name} cannot be read: {error}");
+                let why = format!("its {name} cannot be read: {error}");
                 self.found.unreadable.push((DocumentPath::new(folder.as_os_str().as_bytes()), why));
                 Ok(false)
             }
@@ -235,10 +243,14 @@ impl Walk<'_> {
     /// Adds one path that is no folder, if it is wanted; pipes, sockets and devices are no files.
     fn file(&mut self, relative: &Path, metadata: &Metadata, trust: Trust) -> Result<(), DirectoryError> {
         let kind = metadata.file_type();
-        if !(kind.is_file() || kind.is_symlink()) || !self.matcher.wants(relative, false) {
+        if !(kind.is_file() || kind.is_symlink()) || !self.matcher.wants_but_for_editors(relative, false) {
             return Ok(());
         }
         let path = DocumentPath::new(relative.as_os_str().as_bytes());
+        if let Some(pattern) = self.matcher.editor(relative) {
+            self.found.editors.push((path, pattern));
+            return Ok(());
+        }
         if kind.is_symlink() {
             match std::fs::read_link(self.source.root.join(relative)) {
                 Ok(target) => self.add(path, hash_bytes(target.as_os_str().as_bytes()), FileMode::Symlink),
@@ -246,15 +258,17 @@ impl Walk<'_> {
             }
             return Ok(());
         }
+        let encoding = self.attributes.encoding(relative);
         let readings = &self.source.readings;
         if trust == Trust::Stamp
-            && let Some(content) = readings.unchanged(&path, &Stamp::of(metadata))
+            && let Some(content) = readings.unchanged(&path, &Stamp::of(metadata), encoding)
         {
             self.add(path, content, FileMode::Regular);
             return Ok(());
         }
         match hash_file(&self.source.root.join(relative), STASH_FILE_BYTES) {
             Ok(hashed) => {
+                let hashed = hashed.in_git(encoding);
                 let content = hashed.content;
                 readings.remember(&path, hashed);
                 self.add(path, content, FileMode::Regular);

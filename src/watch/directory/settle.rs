@@ -13,6 +13,7 @@
 use crate::watch::Events;
 use dataflows::data::DocumentPath;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -101,6 +102,23 @@ impl Touches {
     /// Adds one path, or everything, as touched at `now`.
     pub(in crate::watch) fn touch(&self, now: Instant, path: Option<DocumentPath>) {
         self.lock().touch(now, path);
+    }
+
+    /// Starts to gather what file events name; `place` says what a path of an event means: nothing, one path, or everything.
+    pub(in crate::watch) fn follow(
+        &self,
+        place: impl Fn(&Path) -> Option<Option<DocumentPath>> + Send + Sync + 'static,
+    ) -> Events {
+        let touches = self.clone();
+        Events::start(move |event| {
+            let now = Instant::now();
+            match event {
+                Ok(event) if !event.need_rescan() => {
+                    event.paths.iter().filter_map(|path| place(path)).for_each(|path| touches.touch(now, path));
+                }
+                _ => touches.touch(now, None),
+            }
+        })
     }
 
     /// Takes the gathered paths.

@@ -54,7 +54,62 @@ fn what_editors_leave_is_no_file_unless_an_ignore_file_takes_it_in() {
         assert_eq!(scan.files.len(), expected, "a look at {path} says what a scan says");
     }
     let why = source.why_not(&"old.bak".into()).unwrap();
-    assert_eq!(why, "old.bak is what an editor leaves (`*.bak`); a line `!old.bak` in .ignore takes it in");
+    assert_eq!(
+        why,
+        "old.bak is what an editor leaves (`*.bak`); a rule with `exclude = false` takes it in, or a line `!old.bak` in .ignore"
+    );
+}
+
+#[test]
+fn a_rule_takes_in_what_an_editor_left_and_the_rest_is_counted() {
+    let folder = folder(&[("a.md", "saved"), ("a.md~", "before"), ("old.bak", "kept"), ("x/.a.md.swp", "swapped")]);
+    let rules = "[[rule]]\nname = 'backups'\nmatch = ['*.bak']\nlike = 'text'\nexclude = false\n\
+                 [[rule]]\nname = 'all'\nmatch = ['**']\nlike = 'text'\n";
+    let source = open(folder.path()).with_rules(Arc::new(Rules::parse(rules).unwrap()));
+    assert_eq!(paths(&source), ["a.md", "old.bak"], "a rule that merely matches takes nothing in");
+    assert_eq!(source.why_not(&"old.bak".into()).as_deref().map(|why| why.contains("editor")), Some(false));
+    let mut watcher = DirectoryWatcher::start(&source, std::collections::BTreeMap::new(), Pace::default());
+    watcher.collect().unwrap();
+    assert_eq!(watcher.left_out(), crate::watch::LeftOut { stores: 0, editors: 2 });
+}
+
+/// Returns the contents of a directory's files, by path, as its readers give them.
+fn contents(source: &DirectorySource) -> Vec<(String, String)> {
+    let contents = source.contents();
+    let read = |content| match contents.read(content, 1 << 20).unwrap() {
+        Content::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        other => panic!("{other:?}"),
+    };
+    let files = source.scan().unwrap().files.into_iter();
+    files.map(|(path, state)| (path.display().into_owned(), read(state.content))).collect()
+}
+
+#[test]
+fn a_working_tree_encoding_gives_the_contents_that_git_would_store() {
+    let repo = Repo::new();
+    let (chinese, wide) = (b"\xD7\xC5\xC9\xAB\n", b"\xFF\xFEh\0i\0\n\0");
+    for (path, bytes) in [("a.txt", &chinese[..]), ("sub/b.txt", chinese), ("sub/c.txt", wide), ("d.md", chinese)] {
+        repo.write(path, "");
+        fs::write(repo.path().join(path), bytes).unwrap();
+    }
+    repo.write(".gitattributes", "[attr]gb working-tree-encoding=gbk\n*.txt gb\n");
+    repo.write("sub/.gitattributes", "c.txt working-tree-encoding=UTF-16\n");
+    let source = open(repo.path());
+    repo.git(&["add", "-A"]);
+    let written = repo.git(&["write-tree"]);
+    assert_eq!(tree_hash(&source.scan().unwrap().files).to_string(), written.trim());
+    let of = |source: &DirectorySource, path: &str| {
+        contents(source).into_iter().find(|(name, _)| name == path).map(|(_, text)| text).unwrap()
+    };
+    assert_eq!(["a.txt", "sub/b.txt", "sub/c.txt"].map(|path| of(&source, path)), ["着色\n", "着色\n", "hi\n"]);
+    source.readings.forget_bytes();
+    assert_eq!(of(&source, "sub/b.txt"), "着色\n", "from disk as from memory");
+    repo.write(".gitattributes", "a.txt working-tree-encoding=gbk\n");
+    let fresh = open(repo.path());
+    assert_eq!(source.scan().unwrap().files, fresh.scan().unwrap().files, "a scan says what one from nothing says");
+    let mut look = source.look();
+    let (scan, _) = look.at(&"sub/b.txt".into(), &mut |_| {}).unwrap();
+    assert_eq!(scan.files[&"sub/b.txt".into()], fresh.scan().unwrap().files[&"sub/b.txt".into()]);
 }
 
 #[test]
@@ -218,7 +273,9 @@ fn a_file_at_rest_is_not_read_again() {
     std::thread::sleep(std::time::Duration::from_millis(2_100));
     let first = source.scan().unwrap();
     let stamp = hash::Stamp::of(&fs::metadata(folder.path().join("a")).unwrap());
-    assert_eq!(source.readings.unchanged(&"a".into(), &stamp), Some(first.files[&"a".into()].content));
+    assert_eq!(source.readings.unchanged(&"a".into(), &stamp, None), Some(first.files[&"a".into()].content));
+    let told = Some(crate::watch::encoding::DiskEncoding::Utf16ByMark);
+    assert_eq!(source.readings.unchanged(&"a".into(), &stamp, told), None, "what is said of its encoding counts too");
     assert_eq!(source.scan().unwrap(), first);
     fs::write(folder.path().join("a"), "2").unwrap();
     assert_ne!(source.scan().unwrap(), first);

@@ -16,15 +16,14 @@
 //! An unreadable path keeps its known state, and so does a path that may be gone with a disk ([`doubt`](super::doubt)).
 
 use super::doubt::{Looks, Weighed, covers, is_loss, weigh};
-use super::filter::is_ignore_file;
+use super::filter::is_rule_file;
 use super::scan::Scan;
 use super::settle::{Touched, Touches};
 use super::{DirectoryError, DirectorySource};
-use crate::watch::{EventState, Events, FileChange, FileState};
+use crate::watch::{EventState, Events, FileChange, FileState, LeftOut};
 use dataflows::data::DocumentPath;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often to look without an event.
@@ -96,6 +95,8 @@ pub struct DirectoryWatcher {
     files: BTreeMap<DocumentPath, FileState>,
     unreadable: BTreeMap<DocumentPath, String>,
     too_large: BTreeMap<DocumentPath, String>,
+    /// What editors left, by the pattern that says so.
+    editors: BTreeMap<DocumentPath, &'static str>,
     looks: Looks,
     /// Folders whose losses wait for a second look.
     held: Vec<DocumentPath>,
@@ -111,19 +112,12 @@ impl DirectoryWatcher {
     #[must_use]
     pub fn start(source: &DirectorySource, known: BTreeMap<DocumentPath, FileState>, pace: Pace) -> Self {
         let touches = Touches::default();
-        let events = Events::start({
-            let touches = touches.clone();
+        let events = touches.follow({
             let source = source.clone();
-            move |event| {
-                let now = Instant::now();
-                match event {
-                    Ok(event) if !event.need_rescan() => {
-                        for path in &event.paths {
-                            touch(&source, &touches, now, path);
-                        }
-                    }
-                    _ => touches.touch(now, None),
-                }
+            move |path| {
+                let relative = path.strip_prefix(&source.root).ok().filter(|path| !source.filter.is_foreign(path))?;
+                let bytes = relative.as_os_str().as_bytes();
+                Some((!bytes.is_empty()).then(|| DocumentPath::new(bytes)))
             }
         });
         Self {
@@ -135,6 +129,7 @@ impl DirectoryWatcher {
             files: known,
             unreadable: BTreeMap::new(),
             too_large: BTreeMap::new(),
+            editors: BTreeMap::new(),
             looks: Looks::default(),
             held: Vec::new(),
             accepts: false,
@@ -202,10 +197,10 @@ impl DirectoryWatcher {
         &self.files
     }
 
-    /// Returns how many stores the last looks left out.
+    /// Returns what the last looks left out, by reason.
     #[must_use]
-    pub fn stores(&self) -> usize {
-        self.source.filter.stores.count()
+    pub fn left_out(&self) -> LeftOut {
+        LeftOut { stores: self.source.filter.stores.count(), editors: self.editors.len() }
     }
 
     /// Returns how well events arrive.
@@ -242,8 +237,8 @@ impl DirectoryWatcher {
         let mut walked: BTreeSet<DocumentPath> = BTreeSet::new();
         let mut look = self.source.look();
         for path in paths {
-            // A changed ignore file changes its whole folder.
-            let path = if is_ignore_file(path.file_name()) { DocumentPath::new(path.folder()) } else { path };
+            // A changed rule file changes its whole folder.
+            let path = if is_rule_file(path.file_name()) { DocumentPath::new(path.folder()) } else { path };
             // A folder that became a store a moment ago.
             let path = look.store_above(&path).unwrap_or(path);
             if ancestors(&path).any(|folder| walked.contains(&folder)) {
@@ -299,7 +294,7 @@ impl DirectoryWatcher {
         scan: Scan,
         before: &mut BTreeMap<DocumentPath, Option<FileState>>,
     ) {
-        let Scan { mut files, unreadable, too_large, unsettled, .. } = scan;
+        let Scan { mut files, unreadable, too_large, unsettled, editors, .. } = scan;
         let now = Instant::now();
         for path in unsettled {
             // A file that is being written keeps its last whole state until the next look.
@@ -314,6 +309,10 @@ impl DirectoryWatcher {
             }
             known.extend(new);
         }
+        for path in at_or_below(&self.editors, path) {
+            self.editors.remove(&path);
+        }
+        self.editors.extend(editors);
         for gone in at_or_below(&self.files, path) {
             let root = || DocumentPath::new(Vec::new());
             let is_unseen = || ancestors(&gone).chain([root()]).any(|folder| self.unreadable.contains_key(&folder));
@@ -340,20 +339,9 @@ impl DirectoryWatcher {
     }
 }
 
-/// Notes the path of an event.
-fn touch(source: &DirectorySource, touches: &Touches, now: Instant, path: &Path) {
-    let Ok(relative) = path.strip_prefix(&source.root) else { return };
-    if source.filter.is_foreign(relative) {
-        return;
-    }
-    let bytes = relative.as_os_str().as_bytes();
-    let path = (!bytes.is_empty()).then(|| DocumentPath::new(bytes));
-    touches.touch(now, path);
-}
-
-/// Tells whether an ignore file at the root itself is among the paths.
+/// Tells whether a rule file at the root itself is among the paths.
 fn touches_everything(paths: &BTreeSet<DocumentPath>) -> bool {
-    paths.iter().any(|path| path.folder().is_empty() && is_ignore_file(path.as_bytes()))
+    paths.iter().any(|path| path.folder().is_empty() && is_rule_file(path.as_bytes()))
 }
 
 /// Returns a path and every folder above it.

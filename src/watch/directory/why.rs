@@ -5,8 +5,8 @@
 //! **Invariant:** the [`Filter`](super::filter::Filter) decides; this module finds the line of the ignore file that caused it.
 
 use super::DirectorySource;
+use crate::watch::is_store;
 use crate::watch::stores::store_reason;
-use crate::watch::{editors_pattern, is_store};
 use dataflows::data::DocumentPath;
 use ignore::gitignore::GitignoreBuilder;
 use std::ffi::OsStr;
@@ -34,11 +34,11 @@ impl DirectorySource {
             }
             if !matcher.wants(part, metadata.is_dir()) {
                 let name = part.file_name().unwrap_or_default();
-                let left = editors_pattern(name.as_bytes()).filter(|_| !metadata.is_dir());
+                let left = matcher.editor(part).filter(|_| !metadata.is_dir());
                 return Some(match (self.ignored_by(part, metadata.is_dir()), left) {
                     (Some(by), _) => format!("{shown} is ignored by {by}"),
                     (None, Some(pattern)) => format!(
-                        "{shown} is what an editor leaves (`{pattern}`); a line `!{}` in .ignore takes it in",
+                        "{shown} is what an editor leaves (`{pattern}`); a rule with `exclude = false` takes it in, or a line `!{}` in .ignore",
                         name.display()
                     ),
                     (None, None) => format!("{shown} is left out by the globs of the source"),

@@ -29,8 +29,9 @@ pub use refs::{RefWatcher, Woken};
 pub use resolve::{is_abbreviation, parse_time, split_revision};
 
 pub use super::Commit;
-use super::{store_above, store_reason};
+use super::{left_by_editor, store_above, store_reason};
 use dataflows::data::DocumentPath;
+use dataflows::rules::Rules;
 use git2::{Error, ErrorCode, ObjectType, Oid, Repository, RepositoryOpenFlags};
 use pool::Pool;
 use raw::read_commit;
@@ -48,6 +49,18 @@ pub enum GitError {
     #[error("no git repository at {path}; name its root, or use dir:{path} to track the files as they are")]
     NoRepository {
         /// The requested path.
+        path: PathBuf,
+    },
+    /// Nothing stands at the path.
+    #[error("there is nothing at {path:?}; name the root of a git repository, or a folder as dir:PATH")]
+    Nothing {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// The path is a file.
+    #[error("{path} is a file; name the root of a git repository, or the folder that holds it as dir:PATH")]
+    File {
+        /// What was asked for.
         path: PathBuf,
     },
     /// The path lies inside a work tree.
@@ -269,7 +282,7 @@ impl GitSource {
 
     /// Returns the reason why an existing path of the work tree may be no file of a commit.
     #[must_use]
-    pub fn why_not(&self, path: &DocumentPath) -> Option<String> {
+    pub fn why_not(&self, path: &DocumentPath, rules: &Rules) -> Option<String> {
         let repository = self.pool.get().ok()?;
         let path = Path::new(OsStr::from_bytes(path.as_bytes()));
         let metadata = repository.workdir()?.join(path).symlink_metadata().ok()?;
@@ -278,6 +291,11 @@ impl GitSource {
         }
         if repository.is_path_ignored(path).unwrap_or(false) {
             return Some(format!("git ignores it; `git check-ignore -v {}` names the rule", path.display()));
+        }
+        if let Some(pattern) = left_by_editor(path, Some(rules)).filter(|_| !metadata.is_dir()) {
+            return Some(format!(
+                "it is what an editor leaves (`{pattern}`) and in no commit up to this version; commit it, or give it a rule with `exclude = false` and track with --worktree"
+            ));
         }
         let what = if metadata.is_dir() { "a folder of the work tree" } else { "in the work tree" };
         Some(format!("it is {what} and in no commit up to this version; commit it, or track with --worktree"))
@@ -319,7 +337,11 @@ fn open(path: &Path) -> Result<Repository, GitError> {
                 let root = found.workdir().unwrap_or_else(|| found.path()).to_owned();
                 GitError::InsideRepository { path, root }
             }
-            None => GitError::NoRepository { path },
+            None => match std::fs::metadata(&path) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => GitError::Nothing { path },
+                Ok(metadata) if metadata.is_file() => GitError::File { path },
+                _ => GitError::NoRepository { path },
+            },
         });
     }
     // Only the error's text says which extension caused it: its code is the general one.

@@ -6,12 +6,11 @@
 //! programs (`filter=lfs`) are not run, because a work tree is data: the file on disk is used as it is. Bytes that git could not
 //! convert are used unchanged.
 
+use crate::watch::encoding::DiskEncoding;
 use git2::{AttrCheckFlags, AttrValue, Repository};
-use gix_filter::encoding::Encoding;
 use gix_filter::eol::convert_to_git::Options;
 use gix_filter::eol::{AttributesDigest, AutoCrlf, Configuration, Mode, convert_to_git};
-use gix_filter::worktree::encode_to_git::RoundTripCheck;
-use gix_filter::{ident, worktree};
+use gix_filter::ident;
 use std::path::Path;
 
 /// The conversion settings of a repository.
@@ -22,17 +21,11 @@ pub(super) struct Conversion<'a> {
 
 /// The conversion of one path.
 pub(super) struct Steps {
-    encoding: Option<Encoded>,
+    encoding: Option<DiskEncoding>,
     line_ends: AttributesDigest,
     ident: bool,
     /// Whether an external program would have to run.
     pub(super) has_driver: bool,
-}
-
-/// An encoding; a byte order mark decides between the two byte orders of a plain name.
-enum Encoded {
-    Utf16ByMark,
-    Named(&'static Encoding),
 }
 
 impl<'a> Conversion<'a> {
@@ -60,7 +53,7 @@ impl<'a> Conversion<'a> {
         };
         Steps {
             encoding: match value("working-tree-encoding") {
-                Attribute::Text(label) => encoding(&label),
+                Attribute::Text(label) => DiskEncoding::of(&label),
                 _ => None,
             },
             line_ends: line_ends([value("text"), value("crlf")], &value("eol"), self.settings),
@@ -75,13 +68,8 @@ impl Steps {
     pub(super) fn apply(&self, bytes: &[u8], stored: &dyn Fn() -> Option<Vec<u8>>) -> Option<Vec<u8>> {
         let mut current: Option<Vec<u8>> = None;
         let mut buffer = Vec::new();
-        if let Some(encoding) = &self.encoding {
-            let encoding = match encoding {
-                Encoded::Named(encoding) => encoding,
-                Encoded::Utf16ByMark => Encoding::for_bom(bytes).map(|(encoding, _)| encoding)?,
-            };
-            worktree::encode_to_git(bytes, encoding, &mut buffer, RoundTripCheck::Skip).ok()?;
-            current = Some(std::mem::take(&mut buffer));
+        if let Some(encoding) = self.encoding {
+            current = Some(encoding.to_git(bytes)?);
         }
         let options = Options { round_trip_check: None, config: Configuration::default() };
         let mut in_index = |into: &mut Vec<u8>| {
@@ -143,17 +131,5 @@ fn line_ends(names: [Attribute; 2], eol: &Attribute, settings: Configuration) ->
         (_, eol) if eol.is("crlf") => AttributesDigest::TextCrlf,
         (Some(found), _) => found,
         (None, _) => settings.auto_crlf.into(),
-    }
-}
-
-fn encoding(label: &str) -> Option<Encoded> {
-    let label = label.to_ascii_lowercase();
-    match label.as_str() {
-        "utf-8" | "utf8" => None,
-        "utf-16" | "utf16" => Some(Encoded::Utf16ByMark),
-        _ => {
-            let label = label.strip_suffix("-bom").unwrap_or(&label);
-            worktree::encoding::for_label(label).ok().map(Encoded::Named)
-        }
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! In: the index as read here, and a handle of the repository. Out: the paths that `git add -A` would add.
 //!
-//! **Invariant:** libgit2 decides which files are ignored and lists the rest; temporary files of editors are dropped. It gets the
-//! index in memory and never reads the one on disk, which it may refuse.
+//! **Invariant:** libgit2 decides what is ignored and lists the rest; it is given the index and never reads the one on disk, which
+//! it may refuse.
 
 use super::Files;
 use super::index::Index;
 use crate::watch::git::GitError;
-use crate::watch::{FileMode, FileState, editors_pattern};
+use crate::watch::{FileMode, FileState};
 use dataflows::data::DocumentPath;
 use git2::{Delta, DiffOptions, IndexEntry, IndexTime, Oid, Repository};
 
@@ -65,8 +65,7 @@ pub(super) fn untracked(repository: &Repository) -> Result<Vec<(DocumentPath, bo
         let path = delta.new_file().path_bytes()?;
         // A folder among the files is a nested repository.
         let is_wanted = is_unreadable || (delta.status() == Delta::Untracked && !path.ends_with(b"/"));
-        let path = DocumentPath::new(path);
-        (is_wanted && editors_pattern(path.file_name()).is_none()).then_some((path, is_unreadable))
+        is_wanted.then(|| (DocumentPath::new(path), is_unreadable))
     });
     Ok(paths.collect())
 }

@@ -62,6 +62,31 @@ fn a_snapshot_is_carried_to_another_store_and_tracked_onwards() {
     assert_eq!(picture(there.path(), &newest), picture(here.path(), &newest));
 }
 
+#[test]
+fn a_copy_joins_a_source_of_its_name_only_where_that_is_the_same_one() {
+    let (repo, _) = history();
+    let (here, there, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap(), TempDir::new().unwrap());
+    track(here.path(), &repo).unwrap();
+    let copy = folder.path().join("copy");
+    export_at(here.path(), "main", &copy);
+    // Another history under the name `engine`.
+    let other = Repo::new();
+    other.commit(&[("a.md", "# Other\n\nAnother history.\n")]);
+    track(there.path(), &other).unwrap();
+    let layout = Layout::new(there.path());
+    let refused = import(&layout, &copy, None).err().unwrap().to_string();
+    assert!(refused.contains("is another source") && refused.contains("--name"), "{refused}");
+    assert!(matches!(import(&layout, &copy, Some("theirs")).unwrap().0, Imported::Published(_)));
+    assert_eq!(check(there.path()).findings, []);
+    // A copy of a later commit of the one that was imported joins it: their roots are the same.
+    repo.commit(&[("docs/later.md", "# Later\n\nA text.\n")]);
+    repo.commit(&[("docs/later.md", "# Later\n\nA text, again.\n")]);
+    track(here.path(), &repo).unwrap();
+    let later = folder.path().join("later");
+    export_at(here.path(), "main", &later);
+    assert!(matches!(import(&layout, &later, Some("theirs")).unwrap().0, Imported::Published(_)));
+}
+
 /// Writes the right checksums for the current files.
 fn sign(copy: &Path, change: impl FnOnce(&mut serde_json::Value)) {
     let text = fs::read_to_string(copy.join("MANIFEST")).unwrap();

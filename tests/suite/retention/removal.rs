@@ -6,7 +6,7 @@
 use super::check;
 use crate::support::{cases, content_id};
 use dataflows::code::InProcess;
-use dataflows::data::{ContentId, DocumentPath, Epoch, FileMode, FileState, View};
+use dataflows::data::{ContentId, Document, DocumentPath, Epoch, FileMode, FileState, View};
 use dataflows::embed::Embedder;
 use dataflows::memo::{Content, Contents, ReadError};
 use dataflows::rules::Rules;
@@ -197,14 +197,14 @@ impl World {
     fn survey(&mut self) {
         let archive = Archive::open_reader(&self.layout.versions()).unwrap();
         let (graph, rules) = (self.writer.in_graph().unwrap(), self.rules.clone());
-        let cleaned = |path: &DocumentPath, content| rules.rule(rules.for_path(path)).document_id(content);
+        let cleaned = |document: &Document| rules.document_id(document);
         let found = survey(&self.layout, &self.database, &archive, &graph, Some(&cleaned), &mut || true);
         self.removal = found.unwrap().map(Removal::begin);
     }
 
     fn step(&mut self, is_short: bool) {
         let (rules, Some(removal)) = (self.rules.clone(), &mut self.removal) else { return };
-        let cleaned = |path: &DocumentPath, content| rules.rule(rules.for_path(path)).document_id(content);
+        let cleaned = |document: &Document| rules.document_id(document);
         let progress = loop {
             match step(&mut self.writer, removal, &cleaned, &mut || !is_short).unwrap() {
                 Progress::Waits => std::thread::sleep(Duration::from_millis(1)),

@@ -11,7 +11,7 @@ use dataflows::memo::Memo;
 use snapshots::{Digest, Ordinal, Statistics, Tokens};
 use std::fmt::Debug;
 use tidemill::index::Given;
-use tidemill::search::{Mode, Request, Searcher, Selected, placed_entries};
+use tidemill::search::{ListName, Mode, Request, Searcher, Selected, placed_entries};
 
 /// The questions: identifiers, prose, a phrase, Chinese, words of every or of no document.
 const QUESTIONS: [&str; 7] = [
@@ -153,8 +153,8 @@ fn ask(searcher: &Searcher, question: &str, mode: Mode, at: Option<&str>) -> Vec
             symbol: hit.card.symbol,
             text: hit.text,
             score: hit.score.to_bits(),
-            bm25: hit.bm25.map(rank),
-            vector: hit.vector.map(rank),
+            bm25: hit.ranks.of(&ListName::BM25).map(rank),
+            vector: hit.ranks.of(&ListName::VECTOR).map(rank),
         })
         .collect()
 }

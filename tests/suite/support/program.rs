@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -63,6 +63,16 @@ impl Program {
     /// As [`Self::run`], with arguments that may hold any bytes.
     pub(crate) fn run_with(&self, arguments: &[&OsStr]) -> Run {
         let output = self.command(arguments).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program prints UTF-8");
+        Run { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// Runs the program to its end with something on standard input.
+    pub(crate) fn run_fed(&self, arguments: &[&str], input: &str) -> Run {
+        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        // One that ends before it has read all is no failure.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        let output = child.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program prints UTF-8");
         Run { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }

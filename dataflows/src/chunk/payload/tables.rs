@@ -17,7 +17,8 @@ const TABLE_HEAD: usize = 1 << 10;
 pub(super) fn numbers(text: &str) -> Vec<(Range<usize>, Kind)> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
-    if bytes.len() < LONG_TABLE {
+    // A table holds one of the blocks whole, in which no word begins.
+    if bytes.chunks_exact(LONG_TABLE / 2).all(begins_word) {
         return found;
     }
     let (mut start, mut at) = (0, 0);
@@ -36,9 +37,19 @@ pub(super) fn numbers(text: &str) -> Vec<(Range<usize>, Kind)> {
     found
 }
 
+/// Says whether a byte stands in a word or a number.
+const fn is_part(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.' || byte >= 0x80
+}
+
+/// Says whether a token that is no number begins in a block and ends in front of its end: of most texts the first one does.
+fn begins_word(block: &[u8]) -> bool {
+    let cut = block.iter().position(|byte| !is_part(*byte)).unwrap_or(block.len());
+    next_word(block, cut).end < block.len()
+}
+
 /// Returns the next token that is no number, or the empty range at the end.
 fn next_word(bytes: &[u8], from: usize) -> Range<usize> {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.' || byte >= 0x80;
     let mut at = from;
     while at < bytes.len() {
         if !is_part(bytes[at]) {

@@ -1,7 +1,8 @@
 //! What is left out, and above all what stays.
 
 use super::*;
-use crate::chunk::{TextChunk, chunk, tests::files::Words};
+use crate::chunk::tests::files::{Words, each_of_corpus};
+use crate::chunk::{TextChunk, chunk};
 use crate::rules::Rules;
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -175,28 +176,17 @@ fn hostile_runs_take_linear_time() {
 #[test]
 #[ignore = "looks at a folder that the environment names"]
 fn left_out_of_a_corpus() {
-    let root = std::env::var_os("TIDEMILL_CORPUS").expect("TIDEMILL_CORPUS names a folder");
-    let rules = Rules::built_in();
-    let (mut folders, mut all, mut out, mut seconds) = (vec![std::path::PathBuf::from(root)], 0, 0, 0.0);
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).expect("the folder can be read").flatten() {
-            let path = entry.path();
-            if path.is_dir() && !path.is_symlink() {
-                folders.push(path);
-                continue;
-            }
-            let rule = rules.rule(rules.for_path(&path.to_string_lossy().as_ref().into()));
-            let Ok(text) = crate::clean::clean(rule, &std::fs::read(&path).unwrap_or_default()) else { continue };
-            all += text.len();
-            let start = std::time::Instant::now();
-            let runs = runs(&text);
-            seconds += start.elapsed().as_secs_f64();
-            for (run, kind) in runs {
-                out += run.len();
-                let head: String = text[run.clone()].chars().take(60).collect();
-                eprintln!("{} {kind:?} {} {head:?}", path.display(), run.len());
-            }
+    let (mut all, mut out, mut seconds) = (0, 0, 0.0);
+    each_of_corpus(|name, _, text| {
+        all += text.len();
+        let start = std::time::Instant::now();
+        let runs = runs(text);
+        seconds += start.elapsed().as_secs_f64();
+        for (run, kind) in runs {
+            out += run.len();
+            let head: String = text[run.clone()].chars().take(60).collect();
+            eprintln!("{name} {kind:?} {} {head:?}", run.len());
         }
-    }
+    });
     eprintln!("{out} of {all} bytes left out, found at {:.0} MB/s", all as f64 / 1e6 / seconds);
 }

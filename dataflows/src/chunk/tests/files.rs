@@ -4,7 +4,9 @@
 //!
 //! **Invariant:** a text follows from its seed, on every machine.
 
-/// A small generator with a fixed seed: SplitMix64.
+use crate::rules::{Rule, Rules};
+
+/// A small generator with a fixed seed.
 pub(in crate::chunk) struct Words(pub(in crate::chunk) u64);
 
 impl Words {
@@ -164,3 +166,23 @@ pub(super) fn file(path: &str, seed: u64, items: usize) -> String {
 
 pub(super) const KINDS: [&str; 11] =
     ["a.rs", "a.py", "a.cpp", "a.md", "a.txt", "wall.txt", "giant.rs", "table.c", "a.json", "a.lock", "objects.json"];
+
+/// Calls `on_text` with name, rule and cleaned text of every file below the folder that `TIDEMILL_CORPUS` names.
+pub(in crate::chunk) fn each_of_corpus(mut on_text: impl FnMut(&str, &Rule, &str)) {
+    let root = std::env::var_os("TIDEMILL_CORPUS").expect("TIDEMILL_CORPUS names a folder");
+    let (rules, mut folders) = (Rules::built_in(), vec![std::path::PathBuf::from(root)]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("the folder can be read").flatten() {
+            let path = entry.path();
+            if path.is_dir() && !path.is_symlink() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.to_string_lossy();
+            let rule = rules.rule(rules.for_path(&name.as_ref().into()));
+            if let Ok(text) = crate::clean::clean(rule, &std::fs::read(&path).unwrap_or_default()) {
+                on_text(&name, rule, &text);
+            }
+        }
+    }
+}

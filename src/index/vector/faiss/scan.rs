@@ -10,7 +10,6 @@
 
 use super::{BLOCK_ROWS, check, no_memory, omp_set_num_threads};
 use crate::index::vector::VectorError;
-use crate::index::vector::rows::Rows;
 use crate::index::vector::scan::{Alive, Scan};
 use faiss_sys as sys;
 use half::f16;
@@ -39,26 +38,27 @@ impl Drop for FaissScan {
 }
 
 impl FaissScan {
-    pub(in crate::index::vector) fn build(rows: &Rows) -> Result<Self, VectorError> {
+    pub(in crate::index::vector) fn build(dimensions: usize, components: &[f16]) -> Result<Self, VectorError> {
+        let len = components.len() / dimensions;
         omp_set_num_threads(1);
         let mut index = ptr::null_mut();
         // SAFETY: `index` is a valid place for the new pointer, which the guard made next owns.
         let status = unsafe {
             sys::faiss_IndexScalarQuantizer_new_with(
                 &raw mut index,
-                rows.dimensions() as i64,
+                dimensions as i64,
                 sys::FaissQuantizerType_QT_fp16,
                 sys::FaissMetricType_METRIC_INNER_PRODUCT,
             )
         };
         check("make an index", status)?;
         let index = NonNull::new(index).ok_or_else(|| no_memory("make an index"))?;
-        let scan = Self { index, dimensions: rows.dimensions(), len: rows.len() };
-        let mut widened = vec![0.0_f32; BLOCK_ROWS.min(rows.len()) * rows.dimensions()];
-        for block in rows.components().chunks(BLOCK_ROWS * rows.dimensions()) {
+        let scan = Self { index, dimensions, len };
+        let mut widened = vec![0.0_f32; BLOCK_ROWS.min(len) * dimensions];
+        for block in components.chunks(BLOCK_ROWS * dimensions) {
             let widened = &mut widened[..block.len()];
             block.convert_to_f32_slice(widened);
-            let count = (block.len() / rows.dimensions()) as i64;
+            let count = (block.len() / dimensions) as i64;
             // SAFETY: `widened` holds `count` rows of the index's dimension, and no other code has the index yet.
             check("add vectors", unsafe { sys::faiss_Index_add(index.as_ptr(), count, widened.as_ptr()) })?;
         }

@@ -90,17 +90,17 @@ fn near_lists_find_nearly_all_and_say_so_and_few_living_are_looked_at_exactly() 
 }
 
 fn decode_sealed(bytes: &[u8]) -> Result<SealedRows, VectorError> {
-    format::read_sealed(&mut std::io::Cursor::new(bytes), bytes.len() as u64, SHAPE, Path::new("file"))
+    earlier::read_sealed(&mut std::io::Cursor::new(bytes), bytes.len() as u64, SHAPE, Path::new("file"))
 }
 
 #[test]
-fn a_file_with_lists_reads_back_and_no_number_in_it_is_believed() {
+fn a_file_of_an_earlier_build_reads_back_and_no_number_in_it_is_believed() {
     let model = corpus(50, 4);
     let rows = rows(4, &model);
     let nearest: Vec<u32> = (0..50).map(|row| row % 3).collect();
     let centres = vec![f16::ONE; 4 * 4];
     let clusters = SealedRows::Clustered(ClusterRows::deal_out(&rows, &centres, &nearest).unwrap());
-    let bytes = format::encode_sealed(SHAPE, &clusters);
+    let bytes = earlier::encode_sealed(SHAPE, &clusters);
     assert_eq!(decode_sealed(&bytes).unwrap(), clusters);
     let content = &bytes[..bytes.len() - blake3::OUT_LEN];
     // Every number before the rows, with a matching checksum: the list's sizes follow three centroids.

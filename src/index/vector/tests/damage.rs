@@ -38,13 +38,16 @@ fn a_tail_cut_at_any_byte_keeps_its_whole_frames() {
     }
 }
 
+/// Bytes of a sealed file of [`SEAL`] rows, whose ordinals are one run.
+const SEALED_BYTES: usize = 80 + 36 + 15 + SEAL * 4 + SEAL * 8;
+
 #[test]
 fn a_file_with_a_wrong_byte_is_named_set_aside_and_made_again() {
     let rows: Vec<(Ordinal, Vector)> = (0..15).map(|ordinal| (Ordinal::new(ordinal), vector(ordinal))).collect();
     let model: Model = (0..15).map(|ordinal| (ordinal, vector(ordinal))).collect();
     let expected: RoaringBitmap = (0..15).collect();
     for (name, step) in [("seg-00000000.tmv", 17), ("seg-00000001.tmv", 17), ("tail-00000002.tmv", 3)] {
-        let length = 40 + 12 + 3 * 12;
+        let length = if name.starts_with("tail") { 40 + 12 + 3 * 12 } else { SEALED_BYTES };
         for at in (0..length).step_by(step) {
             let directory = TempDir::new().unwrap();
             let mut writer = writer(directory.path(), Backend::Flat);
@@ -53,16 +56,22 @@ fn a_file_with_a_wrong_byte_is_named_set_aside_and_made_again() {
             drop(writer);
             let path = directory.path().join(name);
             let mut content = fs::read(&path).unwrap();
+            assert!(name.starts_with("tail") || content.len() == length, "{} bytes", content.len());
             content[at] ^= 0x10;
             fs::write(&path, content).unwrap();
-            let whole = match VectorReader::open_with(directory.path(), SHAPE, Backend::Flat) {
-                Ok(reader) => reader.set(),
-                Err(error) => {
-                    assert!(error.to_string().contains(name), "{error}");
-                    VectorSet::new(4, set::Blocks::default())
+            // What opening does not read is checked by the first search that reads it, and by every later one.
+            let noticed = |error: &VectorError| assert!(error.to_string().contains(name), "{error}");
+            match VectorReader::open_with(directory.path(), SHAPE, Backend::Flat) {
+                Ok(reader) if reader.set().missing(&expected).is_empty() => {
+                    for _ in 0..3 {
+                        let question = vector(3).to_f32();
+                        let found = reader.set().search(&expected, &question, 3, Reach::Near, &Scrambled);
+                        noticed(&found.expect_err("a wrong byte goes unnoticed"));
+                    }
                 }
-            };
-            assert!(!whole.missing(&expected).is_empty(), "{name} {at}: a wrong byte goes unnoticed");
+                Ok(_) => assert!(name.starts_with("tail"), "{name} {at}: rows are missing"),
+                Err(error) => noticed(&error),
+            }
             let mut writer = self::writer(directory.path(), Backend::Flat);
             let again: Vec<(Ordinal, Vector)> =
                 writer.set().missing(&expected).into_iter().map(|o| (o, vector(o.get()))).collect();
@@ -128,18 +137,24 @@ fn another_model_another_format_and_another_vector_are_refused_by_name() {
     assert_eq!(writer.set().len(), 7);
     drop(writer);
 
-    let model = Shape { model: Fingerprint::from_words([1, 1]), ..SHAPE };
+    let model = Shape { model: ModelId::from_words([1, 1]), ..SHAPE };
     for shape in [model, Shape { dimensions: 5, ..SHAPE }] {
-        assert!(matches!(VectorReader::open(directory.path(), shape), Err(VectorError::OtherModel { .. })));
-        assert!(matches!(VectorWriter::open(directory.path(), shape), Err(VectorError::OtherModel { .. })));
+        let backend = Backend::Flat;
+        assert!(matches!(
+            VectorReader::open_with(directory.path(), shape, backend),
+            Err(VectorError::OtherModel { .. })
+        ));
+        let writer = VectorWriter::open_with(directory.path(), shape, backend, SEAL);
+        assert!(matches!(writer, Err(VectorError::OtherModel { .. })));
     }
     let path = directory.path().join("seg-00000000.tmv");
     let mut content = fs::read(&path).unwrap();
-    content.truncate(content.len() - blake3::OUT_LEN);
-    content[8] = 3;
-    content.extend(blake3::hash(&content).as_bytes());
+    content[8] = 4;
+    let directory_end = content.len() - SEAL * 8;
+    let sum = blake3::Hasher::new().update(&content[..48]).update(&content[80..directory_end]).finalize();
+    content[48..80].copy_from_slice(sum.as_bytes());
     fs::write(&path, content).unwrap();
-    let refused = VectorWriter::open(directory.path(), SHAPE).err().unwrap();
-    assert!(matches!(refused, VectorError::OtherFormat { found: 3, .. }), "{refused}");
+    let refused = VectorWriter::open_with(directory.path(), SHAPE, Backend::Flat, SEAL).err().unwrap();
+    assert!(matches!(refused, VectorError::OtherFormat { found: 4, .. }), "{refused}");
     assert!(path.exists(), "what a newer release wrote is left alone");
 }

@@ -104,7 +104,7 @@ impl Store<'_> {
     fn restart(&mut self) {
         self.open = None;
         let database = Database::open_writer(&self.layout).unwrap();
-        let memo = database.memo(Fingerprint::default());
+        let memo = database.memo(ModelId::default());
         self.open = Some((database, memo));
     }
 
@@ -233,7 +233,7 @@ proptest! {
                     known[0].retain(|n| cleaned.contains(n));
                     // A text that comes back while its list stayed is not cut again.
                     known[1].retain(|n| lists.contains(n) && cleaned.contains(n));
-                    known.iter_mut().for_each(|known| drop(known.insert(back)));
+                    known.iter_mut().for_each(|known| known.extend([back]));
                     durable = known.clone();
                 }
             }

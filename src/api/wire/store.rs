@@ -94,6 +94,8 @@ pub struct SourceStatus {
     pub documents: u64,
     /// Files that are no documents, by reason.
     pub skipped: BTreeMap<&'static str, u64>,
+    /// Documents that were cut without their syntax though their rule asks for it, by reason.
+    pub without_syntax: BTreeMap<&'static str, u64>,
     /// Documents whose encoding was guessed from few characters.
     pub unsure: UnsureStatus,
     /// The faults of documents.

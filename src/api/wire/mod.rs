@@ -13,9 +13,9 @@ mod store;
 mod track;
 mod verify;
 
-pub use explain::ExplanationLine;
+pub use explain::{ChunkLine, ExplanationLine};
 pub use replay::RecordLine;
-pub use search::{At, SearchAnswer};
+pub use search::{At, SearchAnswer, WireHit, WireRank};
 pub use snapshots::{
     BisectAnswer, BisectChange, BisectStepLine, CollectionLine, CopyLine, DiffLine, SnapshotLine, StoredBytes,
 };
