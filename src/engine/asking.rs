@@ -13,8 +13,6 @@ use super::store::OpenStore;
 use crate::config::Config;
 use crate::embedders;
 use crate::store::{CollectionRequest, Layout, StoreError};
-use dataflows::embed::Embedder;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Interval for checking the answer and trying the lock.
@@ -40,7 +38,7 @@ pub(super) fn open_or_ask(
 ) -> Result<Asking, EngineError> {
     let mut asked: Option<(CollectionRequest, Instant)> = None;
     let (mut taken_back, mut is_told): (Option<Instant>, _) = (None, false);
-    let model: Arc<dyn Embedder> = Arc::new(StaticModel::new());
+    let model = embedders::configured();
     loop {
         let holder = match OpenStore::open(layout, &model) {
             Ok(open) => return Ok(Asking::Opened(Box::new(open))),

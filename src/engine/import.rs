@@ -21,7 +21,6 @@ use dataflows::data::{Epoch, Fingerprint, View};
 use dataflows::run::EpochDone;
 use dataflows::work::Work;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The head for a copy; no graph runs, so it cannot collide with another.

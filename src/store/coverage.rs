@@ -16,7 +16,7 @@ use super::numbering::number_of;
 use super::tables::Table;
 use super::vectors::MODEL_BYTES;
 use super::{CodecError, StoreError, WriteTransaction};
-use dataflows::data::Fingerprint;
+use dataflows::data::ModelId;
 use heed::RwTxn;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
@@ -33,7 +33,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    pub(super) fn new(mapped: Mapped, model: Fingerprint) -> Self {
+    pub(super) fn new(mapped: Mapped, model: ModelId) -> Self {
         Self { mapped, model: model.to_bytes() }
     }
 
@@ -153,7 +153,7 @@ mod tests {
         let layout = Layout::new(folder.path());
         layout.create().unwrap();
         let database = Database::open_writer(&layout).unwrap();
-        let models = [1, 2].map(|n| database.coverage(Fingerprint::from_words([n, 0])));
+        let models = [1, 2].map(|n| database.coverage(ModelId::from_words([n, 0])));
         let write = |change: &dyn Fn(&mut WriteTransaction<'_>)| {
             let mapping = database.mapping().unwrap();
             let mut transaction = mapping.write().unwrap();

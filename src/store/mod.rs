@@ -237,7 +237,7 @@ impl Database {
 
     /// Returns which entries one model covers.
     #[must_use]
-    pub fn coverage(&self, model: dataflows::data::Fingerprint) -> Coverage {
+    pub fn coverage(&self, model: dataflows::data::ModelId) -> Coverage {
         Coverage::new(self.mapped.clone(), model)
     }
 

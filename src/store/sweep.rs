@@ -23,7 +23,7 @@ use super::tables::{Table, Tables};
 use super::texts::TextHashes;
 use super::vectors::{NO_VECTOR, vector_id};
 use super::{CodecError, decode};
-use dataflows::data::{ChunkingId, DocumentId, EmbedInput, Entry, Fingerprint, TextHash};
+use dataflows::data::{ChunkingId, DocumentId, EmbedInput, Entry, ModelId, TextHash};
 use heed::RoTxn;
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -72,8 +72,8 @@ impl Needed {
     }
 
     /// Returns what the needed inputs are stored under, each with the ordinal of an entry, ascending.
-    fn vectors(&self, models: &[Fingerprint]) -> Vec<(Key, u32)> {
-        let of_model = |&model: &Fingerprint| {
+    fn vectors(&self, models: &[ModelId]) -> Vec<(Key, u32)> {
+        let of_model = |&model: &ModelId| {
             self.inputs.iter().map(move |(input, ordinal)| (vector_id(model, *input), *ordinal))
         };
         sorted(models.iter().flat_map(of_model).collect())

@@ -24,9 +24,9 @@ pub(super) const MODEL_BYTES: usize = 16;
 
 /// Returns what a model's answer to an input is stored under.
 #[must_use]
-pub fn vector_id(model: Fingerprint, input: EmbedInput) -> [u8; 16] {
+pub fn vector_id(model: ModelId, input: EmbedInput) -> [u8; 16] {
     let hasher = Hasher::new("vector of input").part(&model.to_bytes()).part(&input.to_bytes());
-    Fingerprint::from_words(hasher.finish()).to_bytes()
+    ModelId::from_words(hasher.finish()).to_bytes()
 }
 
 /// What is stored of an input.
@@ -92,7 +92,7 @@ impl Vectors {
     }
 
     /// Takes note of a model, of which something is stored.
-    pub(super) fn note(&self, txn: &mut RwTxn<'_>, model: Fingerprint) -> Result<(), StoreError> {
+    pub(super) fn note(&self, txn: &mut RwTxn<'_>, model: ModelId) -> Result<(), StoreError> {
         let key = [&model.to_bytes()[..], &[0, 0]].concat();
         if self.coverage.bytes(txn, &key)?.is_some() {
             return Ok(());
@@ -101,10 +101,10 @@ impl Vectors {
     }
 
     /// Returns the models of which something is stored.
-    pub(super) fn models(&self, txn: &RoTxn<'_>) -> Result<Vec<Fingerprint>, StoreError> {
+    pub(super) fn models(&self, txn: &RoTxn<'_>) -> Result<Vec<ModelId>, StoreError> {
         let mut models = Vec::new();
         self.coverage.each(txn, |key, _| {
-            let model = key.first_chunk().map(|model| Fingerprint::from_bytes(*model));
+            let model = key.first_chunk().map(|model| ModelId::from_bytes(*model));
             let model = model.ok_or_else(|| self.coverage.lost("that can be read"))?;
             if models.last() != Some(&model) {
                 models.push(model);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     fn id(n: u8) -> Id {
-        vector_id(Fingerprint::default(), EmbedInput::from_words([u64::from(n), 0]))
+        vector_id(ModelId::default(), EmbedInput::from_words([u64::from(n), 0]))
     }
 
     proptest! {
@@ -223,7 +223,7 @@ mod tests {
         vectors.set(&mut txn, [(id(1), 7)]).unwrap();
         vectors.parked.put_bytes(&mut txn, &id(1), &[0; 4]).unwrap();
         assert_eq!(vectors.count_lost(&txn).unwrap(), 1);
-        let models = [1, 2].map(|n| Fingerprint::from_words([n, n]));
+        let models = [1, 2].map(|n| ModelId::from_words([n, n]));
         for model in [models[0], models[1], models[0]] {
             vectors.note(&mut txn, model).unwrap();
         }

@@ -5,7 +5,7 @@
 //! **Invariant:** what is compared with is built from nothing by a model that never fails.
 
 use crate::support::{History, Picture, Repository, Running, Step, Store, git, steps, tree};
-use dataflows::data::Fingerprint;
+use dataflows::data::ModelId;
 use dataflows::embed::{EmbedError, Embedder, Vector};
 use dataflows::rules::Rules;
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ impl Flaky {
 }
 
 impl Embedder for Flaky {
-    fn fingerprint(&self) -> Fingerprint {
+    fn fingerprint(&self) -> ModelId {
         self.model.fingerprint()
     }
 

@@ -55,7 +55,7 @@ fn with_cause(error: &EmbedError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Fingerprint;
+    use crate::data::ModelId;
     use crate::embed::HashEmbedder;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -63,7 +63,7 @@ mod tests {
     struct Picky(HashEmbedder, AtomicU64);
 
     impl Embedder for Picky {
-        fn fingerprint(&self) -> Fingerprint {
+        fn fingerprint(&self) -> ModelId {
             self.0.fingerprint()
         }
 

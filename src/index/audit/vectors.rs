@@ -10,7 +10,7 @@ use super::rows::Rows;
 use super::{AGAIN, Audit, COLLECT, Finding, REBUILD, chain};
 use crate::index::vector::{self, Shape};
 use crate::store::{Database, Layout, vector_id};
-use dataflows::data::{EmbedInput, Fingerprint, Hasher};
+use dataflows::data::{EmbedInput, ModelId, Hasher};
 use half::f16;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
@@ -75,7 +75,7 @@ impl Audit {
     }
 
     /// Returns the entries that can have no vector.
-    pub(super) fn without_vector(&mut self, database: &Database, model: Fingerprint) -> RoaringBitmap {
+    pub(super) fn without_vector(&mut self, database: &Database, model: ModelId) -> RoaringBitmap {
         database.coverage(model).without().unwrap_or_else(|error| {
             self.findings.push(Finding::new("results", chain(&error), AGAIN));
             RoaringBitmap::new()
@@ -86,7 +86,7 @@ impl Audit {
     fn unplaced(
         &mut self,
         database: &Database,
-        model: Fingerprint,
+        model: ModelId,
         rows: &Rows,
         held: &RoaringBitmap,
     ) -> RoaringBitmap {

@@ -69,7 +69,7 @@ proptest! {
         let layout = Layout::new(folder.path());
         layout.create().unwrap();
         let database = Database::open_writer(&layout).unwrap();
-        let (memo, catalogue) = (database.memo(Fingerprint::default()), database.catalogue());
+        let (memo, catalogue) = (database.memo(ModelId::default()), database.catalogue());
         (0..8u8).for_each(|text| memo.put_text(TextHash::of(&text.to_string()), &text.to_string()));
         let mut entries: BTreeMap<u32, (EntryRecord, Card)> = BTreeMap::new();
         let mut documents: BTreeMap<u32, Document> = BTreeMap::new();

@@ -244,7 +244,7 @@ proptest! {
         let layout = Layout::new(folder.path());
         layout.create().unwrap();
         let mut database = Database::open_writer(&layout).unwrap();
-        let mut memo = database.memo(Fingerprint::default());
+        let mut memo = database.memo(ModelId::default());
         let (mut known, mut durable): (BTreeMap<u8, Kept>, BTreeMap<u8, Kept>) = Default::default();
         let mut next = 0_u32;
         for step in steps {
@@ -284,7 +284,7 @@ proptest! {
                 Does::Restart => {
                     drop((memo, database));
                     database = Database::open_writer(&layout).unwrap();
-                    memo = database.memo(Fingerprint::default());
+                    memo = database.memo(ModelId::default());
                     known = durable.clone();
                 }
             }
@@ -300,7 +300,7 @@ proptest! {
 #[test]
 fn what_no_entry_needs_is_swept_and_what_stays_is_named_by_an_entry_that_stays() {
     let (_folder, database) = database();
-    let memo = database.memo(Fingerprint::default());
+    let memo = database.memo(ModelId::default());
     let given = (0..4).map(|n| (input(n), if n == 3 { Embedded::NoVector } else { Embedded::Vector(vector(n)) }));
     memo.put_embedded(given.collect(), Keep::Durable);
     memo.put_embedded(vec![(input(7), Embedded::Vector(vector(7)))], Keep::Durable);

@@ -14,7 +14,7 @@ use super::super::tables::{Rows, Table, Tables};
 use super::super::vectors::{NO_VECTOR, vector_id};
 use super::super::{StoreError, coverage};
 use super::{Old, TRANSACTION_ROWS, failed};
-use dataflows::data::{Entry, Fingerprint, Hasher};
+use dataflows::data::{Entry, ModelId, Hasher};
 use heed::{RoTxn, RwTxn};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
@@ -42,7 +42,7 @@ impl OldVectors {
     }
 
     /// Returns the models that gave vectors.
-    fn models(&self, txn: &RoTxn<'_>) -> Result<Vec<Fingerprint>, StoreError> {
+    fn models(&self, txn: &RoTxn<'_>) -> Result<Vec<ModelId>, StoreError> {
         let mut models = Vec::new();
         for table in [self.by_key, self.rows].into_iter().flatten() {
             let mut last = None;
@@ -52,7 +52,7 @@ impl OldVectors {
                 let model = named.first_chunk::<16>().copied();
                 if model != last {
                     last = model;
-                    models.extend(model.map(Fingerprint::from_bytes));
+                    models.extend(model.map(ModelId::from_bytes));
                 }
             }
         }
@@ -62,7 +62,7 @@ impl OldVectors {
     }
 
     /// Returns whether a model gave an entry a vector; nothing where it was not asked, or failed.
-    fn has(&self, txn: &RoTxn<'_>, model: Fingerprint, entry: &Entry) -> Result<Option<bool>, StoreError> {
+    fn has(&self, txn: &RoTxn<'_>, model: ModelId, entry: &Entry) -> Result<Option<bool>, StoreError> {
         let mut key = [0; KEY_BYTES];
         key[..16].copy_from_slice(&model.to_bytes());
         key[16..32].copy_from_slice(&entry.card.to_bytes());
@@ -73,7 +73,7 @@ impl OldVectors {
             return Ok(Some(!components.is_empty()));
         }
         let (Some(rows), Some(numbers)) = (self.rows, self.numbers) else { return Ok(None) };
-        let id = Fingerprint::from_words(Hasher::new("vector").part(&key).finish()).to_bytes();
+        let id = ModelId::from_words(Hasher::new("vector").part(&key).finish()).to_bytes();
         let Some(number) = numbers.get(txn, id)? else { return Ok(None) };
         let row = rows.get(txn, &number.to_be_bytes()).map_err(failed)?;
         Ok(row.map(|row| row.len() > KEY_BYTES))
@@ -173,7 +173,7 @@ mod tests {
             let layout = Layout::new(folder.path());
             layout.create().unwrap();
             let database = Database::open_writer(&layout).unwrap();
-            let model = Fingerprint::from_words([7, 7]);
+            let model = ModelId::from_words([7, 7]);
             let (memo, catalogue) = (database.memo(model), database.catalogue());
             (0..3).map(|n: u8| n.to_string()).for_each(|text| memo.put_text(TextHash::of(&text), &text));
             memo.save();
@@ -191,7 +191,7 @@ mod tests {
                 if is_format_2 {
                     by_key.put(txn, &key, &components).unwrap();
                 } else {
-                    let id = Fingerprint::from_words(Hasher::new("vector").part(&key).finish()).to_bytes();
+                    let id = ModelId::from_words(Hasher::new("vector").part(&key).finish()).to_bytes();
                     rows.put(txn, &u32::from(n).to_be_bytes(), &[&key[..], &components].concat()).unwrap();
                     let numbers = Identities { rows: Table::old(NUMBERS, numbers) };
                     if numbers.get(txn, id).unwrap().is_none() {

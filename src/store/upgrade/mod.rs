@@ -23,7 +23,7 @@ mod vectors;
 use super::layout::STORE_FORMAT;
 use super::tables::{Rows, Tables};
 use super::{Gate, Layout, StoreError};
-use dataflows::data::Fingerprint;
+use dataflows::data::ModelId;
 use heed::RwTxn;
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ struct Old<'a> {
     /// The texts of chunks, once they were asked for.
     texts_of_chunks: OnceCell<RoaringBitmap>,
     /// The models whose vectors the store has, once they were asked for.
-    models: OnceCell<Vec<Fingerprint>>,
+    models: OnceCell<Vec<ModelId>>,
 }
 
 impl Old<'_> {
