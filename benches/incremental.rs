@@ -6,8 +6,9 @@
 //! `load`, `live`, or `backfill`, which measures the growth. Without a repository a small generated one is used: a smoke test
 //! whose figures mean nothing.
 //!
-//! `TIDEMILL_BENCH_BESIDE=/path/to/another/tidemill` compares the program with another one: each tracks its own clone, and they
-//! get the same commits by turns, so that a slower machine affects both.
+//! `TIDEMILL_BENCH_BESIDE=/path/to/another/tidemill` compares the program with another one in the same parts, by turns, so that a machine
+//! that becomes slower meets both: first loads; trackers that follow a clone each and get the same commits; backfill. Processor time is
+//! that of the program and of its workers, and says more than the clock where something else is at work.
 //!
 //! The figures are of whole processes: the program is started as a user starts it. Latency runs from the moment the ref is
 //! renamed into place until the flushed line of the epoch is read.
@@ -16,9 +17,9 @@ mod support;
 
 use std::path::Path;
 use std::time::Duration;
-use support::program::{Live, run, track};
+use support::program::{Live, run, track, track_by};
 use support::questions::QUESTIONS;
-use support::{Machine, Repository, median, milliseconds, percentile, row};
+use support::{Machine, Repository, ended_seconds, median, milliseconds, number, percentile, row};
 use tidemill::search::{Mode, Request, Searcher};
 use tidemill::store::{Database, Layout};
 
@@ -26,7 +27,11 @@ use tidemill::store::{Database, Layout};
 const LIVE_COMMITS: usize = 20;
 /// Pairs of trackers, if two programs are compared.
 const PAIRS: usize = 8;
-/// Repetitions of each question.
+/// How often each of two programs loads the head and takes past commits, where they are compared.
+const TURNS: usize = 5;
+/// Past commits that each takes then.
+const TURN_COMMITS: usize = 200;
+/// How often each question is asked.
 const ROUNDS: usize = 20;
 
 /// A part of the bench, by name.
@@ -116,9 +121,72 @@ fn live(repository: &Repository, folder: &Path) {
     );
 }
 
-/// Lets two programs track a clone each, with the same commits by turns; repeated with new stores, because the memory that a
-/// process happens to get affects its time more than most changes do.
+/// Compares the program with another one, part by part.
 fn beside(repository: &Repository, folder: &Path, other: &Path) {
+    let only = std::env::var("TIDEMILL_BENCH_ONLY").ok();
+    let is_wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
+    if is_wanted("load") {
+        compare("first load, head only", folder, other, |program, data| {
+            timed(|| run(track_by(program, repository, data, &["--once"])))
+        });
+    }
+    if is_wanted("live") {
+        live_beside(repository, folder, other);
+    }
+    if is_wanted("backfill") {
+        let commits = number("TIDEMILL_BENCH_COMMITS", TURN_COMMITS);
+        let history = repository.first_parents(commits + 1);
+        compare(&format!("a commit of {commits} that wait"), folder, other, |program, data| {
+            repository.move_head(&history[0]);
+            run(track_by(program, repository, data, &["--once"]));
+            repository.move_head(&history[history.len() - 1]);
+            let (clock, processor) = timed(|| run(track_by(program, repository, data, &["--once"])));
+            let epochs = (history.len() - 1) as f64;
+            (clock / epochs, processor / epochs)
+        });
+    }
+}
+
+/// Returns the seconds that something takes, by the clock and of processor time.
+fn timed<T>(work: impl FnOnce() -> T) -> (f64, f64) {
+    let (begun, before) = (std::time::Instant::now(), ended_seconds());
+    work();
+    (begun.elapsed().as_secs_f64(), ended_seconds() - before)
+}
+
+/// Measures two programs by turns, each in a new store, and prints medians and the median of the ratios.
+fn compare(what: &str, folder: &Path, other: &Path, measure: impl Fn(&Path, &Path) -> (f64, f64)) {
+    let programs = [Path::new(env!("CARGO_BIN_EXE_tidemill")), other];
+    let mut figures = [(); 4].map(|()| Vec::new());
+    for turn in 0..TURNS {
+        for at in if turn % 2 == 0 { [0, 1] } else { [1, 0] } {
+            let data = folder.join(format!("turn-{turn}-{at}"));
+            let (clock, processor) = measure(programs[at], &data);
+            figures[at].push(clock * 1000.0);
+            figures[2 + at].push(processor * 1000.0);
+            std::fs::remove_dir_all(&data).expect("the store was just written");
+        }
+    }
+    let [this, other, this_processor, other_processor] = figures;
+    for (kind, mut this, mut other) in [("clock", this, other), ("processor time", this_processor, other_processor)] {
+        let mut ratios: Vec<f64> = this.iter().zip(&other).map(|(this, other)| this / other).collect();
+        let each: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
+        row(
+            &format!("{what}, {kind}: this program; the other; of each of {TURNS} turns the ratio; their median"),
+            format!(
+                "{:.1}; {:.1} ms; {}; {:.2}",
+                median(&mut this),
+                median(&mut other),
+                each.join(", "),
+                median(&mut ratios)
+            ),
+        );
+    }
+}
+
+/// Lets two programs follow a clone each, and get the same commits by turns; again and again with new stores, since what a process
+/// takes depends on the memory that it happened to get, by more than most changes do.
+fn live_beside(repository: &Repository, folder: &Path, other: &Path) {
     let programs = [Path::new(env!("CARGO_BIN_EXE_tidemill")), other];
     let mut latencies = [Vec::new(), Vec::new()];
     let (mut processor, mut ratios) = ([0.0; 2], Vec::new());

@@ -153,12 +153,30 @@ pub(crate) fn resident_parts() -> Vec<(&'static str, f64)> {
     parts.to_vec()
 }
 
-/// Returns the seconds of processor time of a process, over all threads, in steps of 10 ms.
+/// Returns the seconds of processor time that a process and those that it started have taken, all threads together, in steps of
+/// 10 ms.
 pub(crate) fn processor_seconds(process: u32) -> f64 {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_of_it = |fields: &[f64]| fields.get(1) == Some(&f64::from(process));
+    let children = numbers.filter(|number| *number != process).map(stat).filter(|fields| is_of_it(fields));
+    // Of children that have ended only their parent knows.
+    let own = stat(process).get(11..15).map_or(0.0, |times| times.iter().sum());
+    (own + children.filter_map(|fields| Some(fields.get(11..15)?.iter().sum::<f64>())).sum::<f64>()) / 100.0
+}
+
+/// Returns the seconds of processor time that all processes took that this one started and that have ended.
+pub(crate) fn ended_seconds() -> f64 {
+    stat(std::process::id()).get(13..15).map_or(0.0, |times| times.iter().sum::<f64>()) / 100.0
+}
+
+/// Returns the numbers that the kernel has of a process, from its state on, which is none: its parent is the second; user and system
+/// time, and those of children that have ended, are the 12th to 15th, in ticks of 10 ms.
+fn stat(process: u32) -> Vec<f64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // After the name, which may hold spaces: user and system time are the 12th and 13th fields, in ticks of 10 ms.
-    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
-    fields.filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
+    // Behind the name, which may hold blanks.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.map(|field| field.parse().unwrap_or_default()).collect()
 }
 
 /// Returns the bytes of all files below a folder.

@@ -16,7 +16,8 @@ pub(crate) fn track(repository: &Repository, data: &Path, flags: &[&str]) -> Com
     track_by(Path::new(env!("CARGO_BIN_EXE_tidemill")), repository, data, flags)
 }
 
-fn track_by(program: &Path, repository: &Repository, data: &Path, flags: &[&str]) -> Command {
+/// Returns the command by which a program tracks a repository.
+pub(crate) fn track_by(program: &Path, repository: &Repository, data: &Path, flags: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.arg("track").arg(repository.path()).arg("--data").arg(data).arg("--json").args(flags);
     command.stdout(Stdio::piped()).stderr(Stdio::inherit());
@@ -86,7 +87,7 @@ impl Live {
         super::memory_megabytes(self.child.id(), name)
     }
 
-    /// Returns the seconds of processor time that the process has taken.
+    /// Returns the seconds of processor time that the process and those that it started have taken.
     pub(crate) fn processor_seconds(&self) -> f64 {
         super::processor_seconds(self.child.id())
     }

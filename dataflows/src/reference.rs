@@ -11,8 +11,7 @@ use crate::clean::convert;
 use crate::code::{is_manifest, module_name};
 use crate::data::{
     Charset, Chunk, ContentId, Document, DocumentId, DocumentPath, EmbedInput, FileMode, FileState, Outcome,
-    PlacedEntry,
-    SkipReason, StageName, TextHash, place,
+    PlacedEntry, SkipReason, StageName, TextHash, place,
 };
 use crate::memo::{Content, Contents};
 use crate::rules::{EditorConfigs, Rules, is_editorconfig};

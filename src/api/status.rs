@@ -219,7 +219,10 @@ fn owed(service: &Service, alive: &RoaringBitmap, commit: CommitId) -> Result<Ve
     let fault = |(path, (chunks, reason)): (_, (u64, String))| FaultStatus {
         path: WirePath::from(&path),
         stage: StageName::Embed.as_str(),
-        error: format!("{chunks} {} found by words only: {reason}", if chunks == 1 { "chunk is" } else { "chunks are" }),
+        error: format!(
+            "{chunks} {} found by words only: {reason}",
+            if chunks == 1 { "chunk is" } else { "chunks are" }
+        ),
         since: Some(commit.to_string()),
     };
     Ok(documents.into_iter().map(fault).collect())

@@ -177,7 +177,8 @@ impl Tracker {
         };
         let outliner = extras.parsing.outliner()?;
         let embedder: Arc<dyn Embedder> = extras.embedder.unwrap_or_else(embedders::configured);
-        let OpenStore { lock, database, memo, mut archive, mut lexical, mut vectors } = OpenStore::open(&layout, &embedder)?;
+        let OpenStore { lock, database, memo, mut archive, mut lexical, mut vectors } =
+            OpenStore::open(&layout, &embedder)?;
         if config.collects_at_start() {
             let before = measure(&layout, &database)?;
             let (layout, archive) = (&layout, &mut archive);
@@ -241,7 +242,8 @@ impl Tracker {
             planning.clone(),
             stop.clone(),
         )?;
-        let writer = IndexWriter::new(database, memo.clone(), archive, lexical, vectors, fingerprint, embedder.clone())?;
+        let writer =
+            IndexWriter::new(database, memo.clone(), archive, lexical, vectors, fingerprint, embedder.clone())?;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = MillThreads { workers: config.workers.unwrap_or(1), pool: config.pool.unwrap_or(processors) };
         let parts = MillParts {

@@ -264,7 +264,11 @@ impl IndexReader {
         }
         let mut reasons = self.coverage.owed()?;
         let mut reason = |ordinal| reasons.remove(&ordinal).unwrap_or_else(|| LOST.to_owned());
-        Ok(owed.iter().map(|ordinal| (Ordinal::new(ordinal), ordinal)).map(|(at, ordinal)| (at, reason(ordinal))).collect())
+        Ok(owed
+            .iter()
+            .map(|ordinal| (Ordinal::new(ordinal), ordinal))
+            .map(|(at, ordinal)| (at, reason(ordinal)))
+            .collect())
     }
 
     /// Returns what the model made of an entry.

@@ -220,9 +220,8 @@ impl StoreMemo {
     ) -> Result<(), StoreError> {
         let (tables, model) = (to.1.clone(), self.0.model);
         tables.vectors.note(&mut to.0, model)?;
-        let row = |(input, at): (EmbedInput, Option<Ordinal>)| {
-            (vector_id(model, input), at.map_or(NO_VECTOR, Ordinal::get))
-        };
+        let row =
+            |(input, at): (EmbedInput, Option<Ordinal>)| (vector_id(model, input), at.map_or(NO_VECTOR, Ordinal::get));
         tables.vectors.set(&mut to.0, rows.into_iter().map(row))
     }
 
@@ -254,7 +253,9 @@ impl StoreMemo {
         let stored = stored.map(|stored| match stored {
             Stored::At(ordinal) => Ok(Kept::At(Ordinal::new(ordinal))),
             Stored::NoVector => Ok(Kept::NoVector),
-            Stored::Parked(bytes) => vector_from(bytes).map(Kept::Vector).ok_or_else(|| tables.vectors.parked.lost(input)),
+            Stored::Parked(bytes) => {
+                vector_from(bytes).map(Kept::Vector).ok_or_else(|| tables.vectors.parked.lost(input))
+            }
         });
         Ok(stored.transpose()?.or(found))
     }

@@ -8,8 +8,8 @@
 //! Neighbours mostly share path and place, so each of these is looked up once in a sequence.
 
 use super::packing::{
-    PackedDocument, PackedEntry, PackedOutcome, Place, head_and_place, pack_document, pack_head, pack_place, unpack_document,
-    unpack_entry, unpack_place,
+    PackedDocument, PackedEntry, PackedOutcome, Place, head_and_place, pack_document, pack_head, pack_place,
+    unpack_document, unpack_entry, unpack_place,
 };
 use super::records::EntryRecord;
 use super::tables::Opened;

@@ -73,9 +73,8 @@ impl Needed {
 
     /// Returns what the needed inputs are stored under, each with the ordinal of an entry, ascending.
     fn vectors(&self, models: &[ModelId]) -> Vec<(Key, u32)> {
-        let of_model = |&model: &ModelId| {
-            self.inputs.iter().map(move |(input, ordinal)| (vector_id(model, *input), *ordinal))
-        };
+        let of_model =
+            |&model: &ModelId| self.inputs.iter().map(move |(input, ordinal)| (vector_id(model, *input), *ordinal));
         sorted(models.iter().flat_map(of_model).collect())
     }
 
@@ -177,7 +176,8 @@ impl Superfluous {
             chunks: self.chunks.keys.len() as u64,
             texts: self.texts.keys.len() as u64,
             heads: self.heads.keys.len() as u64,
-            vectors: (self.vectors.inputs.iter().filter(|(_, to)| to.is_none()).count() + self.parked.keys.len()) as u64,
+            vectors: (self.vectors.inputs.iter().filter(|(_, to)| to.is_none()).count() + self.parked.keys.len())
+                as u64,
         }
     }
 
@@ -238,7 +238,8 @@ impl Superfluous {
         found.heads.keys = heads.into_iter().map(u32::from_be_bytes).collect();
         let txn = tables.read()?;
         let vectors = needed.vectors(&tables.vectors.models(&txn)?);
-        let find = |id: &Key| vectors.get(vectors.partition_point(|(known, _)| known < id)).filter(|(known, _)| known == id);
+        let find =
+            |id: &Key| vectors.get(vectors.partition_point(|(known, _)| known < id)).filter(|(known, _)| known == id);
         tables.vectors.inputs.each(&txn, |id, ordinal| {
             match find(&id) {
                 None => found.vectors.inputs.push((id, None)),

@@ -63,12 +63,12 @@ pub(super) enum JobResult {
     Panicked(String),
 }
 
-/// Writes a value as a frame.
-pub(super) fn write(pipe: &mut impl Write, value: &impl Serialize) -> Result<()> {
+/// Writes a value as a frame, with what comes behind it, at once: the other end wakes up for each write.
+pub(super) fn write(pipe: &mut impl Write, value: &impl Serialize, behind: &[u8]) -> Result<()> {
     let encoded = encode(value);
     let size = u32::try_from(encoded.len()).ok().filter(|_| encoded.len() <= LARGEST_FRAME);
     let size = size.ok_or_else(|| Error::new(ErrorKind::InvalidData, "the answer is too large"))?;
-    pipe.write_all(&[&size.to_le_bytes(), encoded.as_slice()].concat())
+    pipe.write_all(&[&size.to_le_bytes(), encoded.as_slice(), behind].concat())
 }
 
 /// Reads a frame.

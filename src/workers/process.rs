@@ -90,8 +90,7 @@ impl Worker {
         let mut watch = Watch::new(&self.child, self.processor, is_halted);
         let exchange = (|| {
             let mut jobs = Watched { pipe: &mut self.jobs, watch: &mut watch };
-            write(&mut jobs, &Job { kind, bytes: text.len() })?;
-            jobs.write_all(text.as_bytes())?;
+            write(&mut jobs, &Job { kind, bytes: text.len() }, text.as_bytes())?;
             read::<Outcome>(&mut Watched { pipe: &mut self.outcomes, watch: &mut watch })
         })();
         let broken = watch.broken.take();

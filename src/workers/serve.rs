@@ -12,7 +12,9 @@ use dataflows::code::{PARSER_STACK, outline};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
+use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -64,20 +66,19 @@ pub fn serve() -> ExitCode {
 fn work() {
     // Any failure means that the tracker is gone, or will see that this end is.
     let ended = (|| -> io::Result<()> {
-        let (mut jobs, mut outcomes) = (io::stdin().lock(), io::stdout().lock());
-        write(&mut outcomes, &Greeting { protocol: PROTOCOL.to_owned(), processor: processor() })?;
-        io::Write::flush(&mut outcomes)?;
+        // The pipe itself: what the library has for standard output is written line by line.
+        let (mut jobs, mut outcomes) = (io::stdin().lock(), File::from(io::stdout().as_fd().try_clone_to_owned()?));
+        write(&mut outcomes, &Greeting { protocol: PROTOCOL.to_owned(), processor: processor() }, &[])?;
         loop {
             let Job { kind, bytes } = read(&mut jobs)?;
             limit(bytes)?;
-            let mut text = Vec::new();
+            let mut text = Vec::with_capacity(bytes);
             (&mut jobs).take(bytes as u64).read_to_end(&mut text)?;
             let text = String::from_utf8(text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             let result = catch_unwind(AssertUnwindSafe(|| run(&kind, &text)));
             let result = result.unwrap_or_else(|panic| JobResult::Panicked(reason(&*panic).to_owned()));
             drop(text);
-            write(&mut outcomes, &Outcome { result, processor: processor() })?;
-            io::Write::flush(&mut outcomes)?;
+            write(&mut outcomes, &Outcome { result, processor: processor() }, &[])?;
         }
     })();
     if let Err(error) = ended {

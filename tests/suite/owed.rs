@@ -11,7 +11,7 @@ use dataflows::rules::Rules;
 use proptest::prelude::*;
 use snapshots::CommitId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tidemill::embedders::StaticModel;
@@ -137,7 +137,8 @@ impl World {
         self.model.mood.store(FINE, Ordering::Relaxed);
         self.sync();
         let patience = Instant::now() + Duration::from_secs(60);
-        let reasons = |searcher: Searcher| searcher.reader().database().coverage(self.model.fingerprint()).owed().unwrap();
+        let reasons =
+            |searcher: Searcher| searcher.reader().database().coverage(self.model.fingerprint()).owed().unwrap();
         while !reasons(self.store.searcher()).is_empty() {
             assert!(Instant::now() < patience, "what is owed comes without a restart");
             std::thread::sleep(Duration::from_millis(50));
@@ -158,7 +159,11 @@ impl World {
         let receipts = searcher.reader().catalogue().receipts().unwrap();
         let embedded: u64 = receipts.iter().map(|receipt| receipt.embedded).sum();
         let retried: u64 = receipts.iter().map(|receipt| receipt.retried).sum();
-        assert_eq!(embedded, self.model.seen.lock().unwrap().len() as u64, "each distinct input counts as embedded once");
+        assert_eq!(
+            embedded,
+            self.model.seen.lock().unwrap().len() as u64,
+            "each distinct input counts as embedded once"
+        );
         assert_eq!(embedded + retried, self.model.given.load(Ordering::Relaxed), "every other call is a retry");
     }
 }
@@ -224,7 +229,11 @@ fn a_label_on_every_rule_embeds_nothing() {
     assert!(receipts[0].embedded > 0);
     let [_, labelled] = &receipts[..] else { panic!("{receipts:?}") };
     assert_eq!((labelled.embedded, labelled.retried), (0, 0));
-    assert_eq!((labelled.inserted, labelled.retracted), (receipts[0].inserted, receipts[0].inserted), "every entry moved");
+    assert_eq!(
+        (labelled.inserted, labelled.retracted),
+        (receipts[0].inserted, receipts[0].inserted),
+        "every entry moved"
+    );
     let searcher = store.searcher();
     let answer = searcher.search(&Request { mode: Mode::Vector, ..Request::new("high water") }).unwrap();
     assert_eq!((answer.without_vector, answer.hits[0].path.to_string().as_str()), (0, "docs/guide.md"));

@@ -80,15 +80,16 @@ impl Grammar {
         [Self::Rust, Self::C, Self::Cpp, Self::Python].get(index).copied()
     }
 
-    /// Returns whether errors and open tokens are to be counted once there were so many reports up to a place: not in a file of
-    /// usual size, nor in one of up to some 200 KB with as many steps a byte as code has, where a second parse costs most and
-    /// has nothing to find. Python's line continuations take longer with each that stands in front of them, so they are counted
+    /// Returns whether errors and open tokens are to be counted by now: not in a file of usual size, nor in one of up to some
+    /// 200 KB with as many steps a byte as code has and no error that shows, where a second parse costs most and has nothing to
+    /// find. Python's line continuations take longer with each that stands in front of them, so they are counted
     /// early.
-    fn is_counted(self, reports: u64, reached: usize) -> bool {
+    fn is_counted(self, meter: &Meter<'_>) -> bool {
+        let reports = meter.reports.get();
         match self {
             Self::Rust | Self::C | Self::Cpp => {
-                let is_dense = reports as f64 > USUAL_REPORTS_PER_BYTE * reached as f64;
-                reports >= if is_dense { 600 } else { 1_500 }
+                let is_dense = reports as f64 > USUAL_REPORTS_PER_BYTE * meter.reached.get() as f64;
+                reports >= if is_dense || meter.has_error.get() { 600 } else { 1_500 }
             }
             Self::Python => reports >= 150,
         }
@@ -126,7 +127,7 @@ pub(super) fn parse(grammar: Grammar, text: &str) -> Result<Tree, NoSyntax> {
         let meter = Meter::new(text.as_bytes());
         let mut is_counted = false;
         let tree = meter.parse(parser, &mut || {
-            if !is_counted && grammar.is_counted(meter.reports.get(), meter.reached.get()) {
+            if !is_counted && grammar.is_counted(&meter) {
                 is_counted = true;
                 meter.spent.set(meter.spent.get().or_else(|| spent_unseen(grammar, text.as_bytes())));
             }
@@ -146,19 +147,29 @@ struct Meter<'t> {
     text: &'t [u8],
     reports: Cell<u64>,
     reached: Cell<usize>,
+    /// Whether a report came while tokens were skipped; not all errors show so.
+    has_error: Cell<bool>,
     read: Cell<usize>,
     spent: Cell<Option<NoSyntax>>,
 }
 
 impl<'t> Meter<'t> {
     fn new(text: &'t [u8]) -> Self {
-        Self { text, reports: Cell::new(0), reached: Cell::new(0), read: Cell::new(0), spent: Cell::new(None) }
+        Self {
+            text,
+            reports: Cell::new(0),
+            reached: Cell::new(0),
+            has_error: Cell::new(false),
+            read: Cell::new(0),
+            spent: Cell::new(None),
+        }
     }
 
     /// Parses, or resumes a paused parse; returns nothing if a budget is spent or `pause` says so.
     fn parse(&self, parser: &mut Parser, pause: &mut dyn FnMut() -> ControlFlow<()>) -> Option<Tree> {
         let mut progress = |state: &ParseState| {
             self.report(state.current_byte_offset());
+            self.has_error.set(self.has_error.get() || state.has_error());
             let paused = pause();
             if self.spent.get().is_some() { ControlFlow::Break(()) } else { paused }
         };

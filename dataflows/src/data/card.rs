@@ -131,10 +131,8 @@ impl Frame {
     /// Returns the name of this frame around a text.
     #[must_use]
     pub fn input(&self, text: TextHash) -> EmbedInput {
-        let hasher = Hasher::new("embed input")
-            .part(self.before.as_bytes())
-            .part(&text.to_bytes())
-            .part(self.after.as_bytes());
+        let hasher =
+            Hasher::new("embed input").part(self.before.as_bytes()).part(&text.to_bytes()).part(self.after.as_bytes());
         EmbedInput::from_words(hasher.finish())
     }
 
@@ -234,7 +232,8 @@ mod tests {
         let distinct: std::collections::BTreeSet<_> = names.iter().collect();
         assert_eq!(distinct.len(), names.len());
         // A label is a field of old: it never looks like one that came later.
-        let labelled = Card { labels: vec![("\u{1}".to_owned(), "a".to_owned())], ..Card { labels: vec![], ..spawn() } };
+        let labelled =
+            Card { labels: vec![("\u{1}".to_owned(), "a".to_owned())], ..Card { labels: vec![], ..spawn() } };
         assert!(!names.contains(&labelled.hash()));
     }
 

@@ -10,6 +10,7 @@ use crate::cli::output::{count, hint, json_line, line, text_line};
 use crate::cli::search::hits_from_one;
 use crate::cli::{Global, Outcome};
 use crate::eval::{JudgedFile, Pooled, Question, agreement, pool, read_grades};
+use crate::index::lexical::searched_name;
 use crate::search::Searcher;
 use anyhow::{Context, Result};
 use clap::Args;
@@ -116,7 +117,7 @@ impl Session {
         let lines = shown.lines.map_or_else(String::new, |lines| format!(":{}-{}", lines.first, lines.last));
         self.say("")?;
         self.say(&format!("question {number} of {of}, hit {hit} of {hits}: {}", question.text))?;
-        self.say(&format!("{}{lines}  {}", shown.path.display(), shown.card.searched_name()))?;
+        self.say(&format!("{}{lines}  {}", shown.path.display(), searched_name(&shown.card)))?;
         let mut most = SHOWN_LINES;
         loop {
             for text in shown.text.lines().take(most) {

@@ -10,7 +10,7 @@ use super::rows::Rows;
 use super::{AGAIN, Audit, COLLECT, Finding, REBUILD, chain};
 use crate::index::vector::{self, Shape};
 use crate::store::{Database, Layout, vector_id};
-use dataflows::data::{EmbedInput, ModelId, Hasher};
+use dataflows::data::{EmbedInput, Hasher, ModelId};
 use half::f16;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
@@ -83,13 +83,7 @@ impl Audit {
     }
 
     /// Returns the entries with a vector whose input leads to no vector, or to that of another input.
-    fn unplaced(
-        &mut self,
-        database: &Database,
-        model: ModelId,
-        rows: &Rows,
-        held: &RoaringBitmap,
-    ) -> RoaringBitmap {
+    fn unplaced(&mut self, database: &Database, model: ModelId, rows: &Rows, held: &RoaringBitmap) -> RoaringBitmap {
         let placed = match database.placed_vectors() {
             Ok(placed) => placed,
             Err(error) => {

@@ -197,9 +197,8 @@ impl SnapshotCopy {
 
     /// Returns what the model is asked for the entries, by card and text.
     fn inputs(&self) -> FxHashMap<(CardHash, TextHash), EmbedInput> {
-        let input = |CardedEntry { entry, card }: &CardedEntry| {
-            ((entry.card, entry.text), card.embed_input(entry.text))
-        };
+        let input =
+            |CardedEntry { entry, card }: &CardedEntry| ((entry.card, entry.text), card.embed_input(entry.text));
         self.entries.iter().map(input).collect()
     }
 

@@ -17,14 +17,8 @@ fn tables() -> (TempDir, Tables) {
 fn write(tables: &Tables, entries: &BTreeMap<u32, Numbers>, with_columns: bool) {
     let mut txn = tables.write().unwrap();
     for (ordinal, [path, head, place]) in entries {
-        let row = PackedEntry {
-            path: *path,
-            head: *head,
-            place: *place,
-            text: 1,
-            occurrence: 0,
-            tokens: [1, 1].into(),
-        };
+        let row =
+            PackedEntry { path: *path, head: *head, place: *place, text: 1, occurrence: 0, tokens: [1, 1].into() };
         tables.entries.put_bytes(&mut txn, &ordinal.to_be_bytes(), &pack_entry(&row)).unwrap();
     }
     if with_columns {

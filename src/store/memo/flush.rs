@@ -7,9 +7,7 @@
 
 use super::super::StoreError;
 use super::super::identities::Id;
-use super::super::packing::{
-    Head, NumberedChunk, NumberedList, PackedCleaned, TextPlace, pack_head, pack_list,
-};
+use super::super::packing::{Head, NumberedChunk, NumberedList, PackedCleaned, TextPlace, pack_head, pack_list};
 use super::super::seen::head_key;
 use super::super::tables::Tables;
 use super::super::vectors::{NO_VECTOR, vector_id};

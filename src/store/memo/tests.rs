@@ -345,7 +345,10 @@ fn a_list_whose_text_was_never_told_stops_the_publish_that_would_store_it() {
     memo.put_chunks(id(1), None, list(&[(0, 1, 1)]).0, Vec::new(), Keep::Durable);
     let mapping = database.mapping().unwrap();
     let mut transaction = mapping.write().unwrap();
-    assert!(matches!(memo.flush(&mut transaction, &FxHashMap::default()), Err(StoreError::Lost { table: "text_rows", .. })));
+    assert!(matches!(
+        memo.flush(&mut transaction, &FxHashMap::default()),
+        Err(StoreError::Lost { table: "text_rows", .. })
+    ));
 }
 
 #[test]

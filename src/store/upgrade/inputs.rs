@@ -14,7 +14,7 @@ use super::super::tables::{Rows, Table, Tables};
 use super::super::vectors::{NO_VECTOR, vector_id};
 use super::super::{StoreError, coverage};
 use super::{Old, TRANSACTION_ROWS, failed};
-use dataflows::data::{Entry, ModelId, Hasher};
+use dataflows::data::{Entry, Hasher, ModelId};
 use heed::{RoTxn, RwTxn};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;

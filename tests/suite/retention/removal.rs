@@ -112,8 +112,7 @@ impl World {
         transaction.commit().unwrap();
         let rules = Arc::new(Rules::built_in());
         let name = fingerprint(&rules);
-        let writer =
-            IndexWriter::new(database.clone(), memo.clone(), archive, lexical, vectors, name, model.clone());
+        let writer = IndexWriter::new(database.clone(), memo.clone(), archive, lexical, vectors, name, model.clone());
         let pool = (0..CONTENTS).map(|content| {
             let bytes = text(content).into_bytes();
             (content_id(&bytes), bytes)
