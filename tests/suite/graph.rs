@@ -110,6 +110,7 @@ impl Bench {
         let done = self.finished.recv().unwrap();
         for (view, entry, change) in &done.entries {
             let known = self.entries.entry(*view).or_default();
+            let entry = &entry.entry;
             let moved = if *change > 0 { known.insert(entry.clone()) } else { known.remove(entry) };
             assert!(moved && change.abs() == 1, "{change} of {entry:?}");
         }

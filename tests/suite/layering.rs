@@ -181,16 +181,6 @@ fn the_command_line_reads_the_store_through_the_service() {
 }
 
 #[test]
-fn the_command_line_reads_the_store_through_the_service() {
-    for file in product_files("src/cli") {
-        let code = code(&file);
-        for room in ["IndexReader", "Catalogue", "Archive::", "Memo"] {
-            assert!(!code.contains(room), "{} names {room}", file.display());
-        }
-    }
-}
-
-#[test]
 fn the_middle_and_the_archive_know_nothing_of_the_product_or_each_other() {
     for (folder, strangers) in
         [("dataflows/src", ["tidemill::", "snapshots::"]), ("snapshots/src", ["tidemill::", "dataflows::"])]
