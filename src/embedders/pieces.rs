@@ -41,6 +41,8 @@ pub(super) struct Vocabulary {
     pre_tokenizer: PreTokenizerWrapper,
     /// In the order of their bytes.
     pieces: Vec<Piece>,
+    /// Minus the score of each piece, by the model's number.
+    rarities: Vec<f64>,
     /// The positions of the unknown token and of the piece with the lowest score.
     always: [usize; 2],
 }
@@ -101,6 +103,7 @@ impl Vocabulary {
         let File { normalizer, pre_tokenizer, model } = serde_json::from_slice(TOKENIZER)?;
         let numbered = (0..).zip(model.vocab);
         let mut pieces: Vec<Piece> = numbered.map(|(number, (text, score))| Piece { text, score, number }).collect();
+        let rarities = pieces.iter().map(|piece| -piece.score).collect();
         pieces.sort_unstable_by(|a, b| a.text.cmp(&b.text));
         let places = || pieces.iter().enumerate();
         let unknown = places().find(|(_, piece)| piece.number == UNKNOWN);
@@ -108,7 +111,12 @@ impl Vocabulary {
         let (Some((unknown, _)), Some((lowest, _))) = (unknown, lowest) else {
             return Err("the compiled-in vocabulary is empty".into());
         };
-        Ok(Self { normalizer, pre_tokenizer, pieces, always: [unknown, lowest] })
+        Ok(Self { normalizer, pre_tokenizer, pieces, rarities, always: [unknown, lowest] })
+    }
+
+    /// Returns how rare a piece is: minus the logarithm of its probability.
+    pub(super) fn rarity(&self, number: u32) -> f64 {
+        self.rarities.get(number as usize).copied().unwrap_or(0.0)
     }
 
     /// Returns a tokenizer of the pieces that occur in `text`; the cost grows with the length of `text`.

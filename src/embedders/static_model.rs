@@ -20,8 +20,8 @@
 use super::pieces::{Pieces, Vocabulary};
 use super::prepare::for_each_word;
 use dataflows::data::{Hasher, ModelId};
-use dataflows::embed::{EmbedError, Embedder, Vector};
-use rustc_hash::FxHashMap;
+use dataflows::embed::{EmbedError, Embedder, TokenRows, Vector};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::error::Error;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -225,6 +225,10 @@ impl Embedder for StaticModel {
         let is_read_as_words = self.bytes_a_token(question)?.is_none_or(|bytes| bytes >= LETTERS);
         Ok(Some(if is_read_as_words { CHANCE } else { CHANCE_OF_LETTERS }))
     }
+
+    fn token_rows(&self) -> Option<&dyn TokenRows> {
+        Some(self)
+    }
 }
 
 /// The compiled-in rows, with their scales as numbers.
@@ -247,6 +251,78 @@ impl Rows {
         let start = HEADER_BYTES + self.scales.len() * 4 + token as usize * DIMENSIONS;
         &EMBEDDINGS[start..start + DIMENSIONS]
     }
+}
+
+impl TokenRows for StaticModel {
+    fn tokens(&self, texts: &[&str]) -> Result<Vec<Vec<u32>>, EmbedError> {
+        // The words that no worker has cached are few, and a small tokenizer of those alone is quick to make.
+        let mut small = None;
+        let mut tokenize = |word: &str, tokens: &mut Vec<u32>| {
+            let pieces = match &small {
+                None if self.pieces.get().is_some() => self.pieces()?,
+                None => small.insert(self.pieces_of(&words_of(texts))?),
+                Some(pieces) => pieces,
+            };
+            pieces.tokenize(word, tokens)
+        };
+        self.with_worker(|_, worker| {
+            let mut read = |text: &&str| {
+                worker.read(&mut tokenize, text)?;
+                Ok(worker.tokens.clone())
+            };
+            texts.iter().map(&mut read).collect()
+        })
+    }
+
+    fn lengths(&self, tokens: &[u32]) -> Result<Vec<f64>, EmbedError> {
+        let rows = self.rows()?;
+        Ok(tokens.iter().map(|&token| f64::from(rows.scales[token as usize]) * length(rows.row(token))).collect())
+    }
+
+    fn similarities(&self, left: &[u32], right: &[u32]) -> Result<Vec<f32>, EmbedError> {
+        let rows = self.rows()?;
+        let lengths: Vec<f64> = right.iter().map(|&token| length(rows.row(token))).collect();
+        let mut cosines = Vec::with_capacity(left.len() * right.len());
+        for &token in left {
+            let (row, own) = (rows.row(token), length(rows.row(token)));
+            cosines.extend(right.iter().zip(&lengths).map(|(&other, length)| {
+                let product = f64::from(product(row, rows.row(other)));
+                if product > 0.0 { (product / (own * length)) as f32 } else { 0.0 }
+            }));
+        }
+        Ok(cosines)
+    }
+
+    fn rarities(&self, tokens: &[u32]) -> Result<Vec<f64>, EmbedError> {
+        let vocabulary = self.vocabulary.get_or_init(|| Vocabulary::read().map_err(|error| error.to_string()));
+        let vocabulary = vocabulary.as_ref().map_err(|reason| unusable(reason.clone()))?;
+        Ok(tokens.iter().map(|&token| vocabulary.rarity(token)).collect())
+    }
+}
+
+/// Returns the distinct words of some texts, separated by spaces.
+fn words_of(texts: &[&str]) -> String {
+    let (mut seen, mut words) = (FxHashSet::<Box<str>>::default(), String::new());
+    for text in texts {
+        for_each_word(text, |word| {
+            if !seen.contains(word) {
+                seen.insert(word.into());
+                words.push_str(word);
+                words.push(' ');
+            }
+        });
+    }
+    words
+}
+
+/// Returns the inner product of two rows, exactly.
+fn product(left: &[u8], right: &[u8]) -> i32 {
+    left.iter().zip(right).map(|(&left, &right)| i32::from(left as i8) * i32::from(right as i8)).sum()
+}
+
+/// Returns the length of a row before it is scaled.
+fn length(row: &[u8]) -> f64 {
+    f64::from(product(row, row)).sqrt()
 }
 
 /// Appends the known tokens of a word.

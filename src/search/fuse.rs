@@ -40,6 +40,11 @@ impl Fusion {
         found
     }
 
+    /// Notes entries that were returned beside those of the lists.
+    pub(super) fn give(&mut self, found: &[Found]) {
+        self.given.extend(found.iter().map(|found| found.ordinal));
+    }
+
     /// Returns the new entries of a list after the first `before`, with their ranks. Late entries of an approximate list come
     /// after them as well.
     fn fresh(&self, before: usize, list: &RankedList) -> impl Iterator<Item = (Ordinal, Ranked)> {

@@ -25,12 +25,14 @@ pub struct Found {
     pub ranks: Ranks,
     /// Whether it is weak: it has no word of the query, and a low cosine.
     pub weak: bool,
+    /// What the score is made of, each part with its points; empty where a list's own score counts.
+    pub points: Vec<(&'static str, f32)>,
 }
 
 impl Found {
     /// Returns an entry without any data.
     pub(super) fn new(ordinal: Ordinal) -> Self {
-        Self { ordinal, score: 0.0, ranks: Ranks::default(), weak: false }
+        Self { ordinal, score: 0.0, ranks: Ranks::default(), weak: false, points: Vec::new() }
     }
 }
 
@@ -81,6 +83,8 @@ pub struct Hit {
     pub ranks: Ranks,
     /// Whether it is weak: it has no word of the query, and a low cosine.
     pub weak: bool,
+    /// What the score is made of, each part with its points; empty where a list's own score counts.
+    pub points: Vec<(&'static str, f32)>,
 }
 
 /// Returns for each ordinal the commit that inserted it into the line of history of a selected version.
@@ -145,6 +149,7 @@ pub(super) fn read(
                 text,
                 ranks: found.ranks.clone(),
                 weak: found.weak,
+                points: found.points.clone(),
             });
             if fold {
                 break;

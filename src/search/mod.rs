@@ -19,6 +19,7 @@ mod hits;
 mod lines;
 mod ranked;
 mod request;
+mod rescore;
 mod retrieve;
 mod revision;
 mod thin;

@@ -12,6 +12,7 @@ use super::fuse::Fusion;
 use super::hits::{self, Found, Hit};
 use super::ranked::{ListName, RankedList};
 use super::request::{Answer, Mode, Request};
+use super::rescore::{self, ExactName};
 use super::revision::{Revisions, Selected};
 use super::thin::{Candidate, Thinning};
 use crate::embedders;
@@ -22,12 +23,15 @@ use crate::store::Layout;
 use dataflows::data::DocumentPath;
 use dataflows::embed::Embedder;
 use roaring::RoaringBitmap;
-use snapshots::VersionId;
+use rustc_hash::FxHashSet;
+use snapshots::{Ordinal, VersionId};
 use std::sync::Arc;
 use std::time::Instant;
 
 /// Candidates of each index for fusion at first: enough that a hit of one list usually has a rank in the other.
-const DEPTH: usize = 200;
+const DEPTH: usize = 100;
+/// Entries whose names are compared where the question is a name.
+const NAMED: usize = 1_000;
 
 /// A store open for questions.
 pub struct Searcher {
@@ -162,6 +166,8 @@ impl Searcher {
         let alive = filter.unwrap_or(&view.entries);
         let reach = if request.exact { Reach::All } else { Reach::Near };
         let (mut exact, mut depth) = (true, DEPTH);
+        let name = ExactName::read(&request.query);
+        let mut floor = 0.0;
         let (mut fusion, mut thinning) = (Fusion::default(), Thinning::new(request.k, request.per_document));
         loop {
             let by_words = || -> Result<RankedList, SearchError> {
@@ -184,12 +190,59 @@ impl Searcher {
             let near = near.map(|near| RankedList { name: ListName::VECTOR, hits: near.ranked });
             let lists: Vec<RankedList> = words.into_iter().chain(near).collect();
             let is_exhausted = lists.iter().all(|list| list.hits.len() < depth);
-            self.thin_out(&fusion.deepen(depth, &lists, &self.reader), request.fold, &mut thinning)?;
+            let mut found = fusion.deepen(depth, &lists, &self.reader);
+            if depth == DEPTH {
+                let vector = question.as_ref().map(|(vector, _)| vector.as_slice());
+                let question_of = rescore::Question { text: &request.query, vector };
+                let corpus = rescore::Corpus {
+                    reader: &self.reader,
+                    view,
+                    vectors: question.as_ref().map(|(_, vectors)| vectors),
+                    model: &*self.model,
+                };
+                let name = name.as_ref().filter(|_| request.mode != Mode::Vector);
+                if let Some(name) = name {
+                    let known: FxHashSet<Ordinal> = found.iter().map(|found| found.ordinal).collect();
+                    let named = self.named(name, view, filter)?.into_iter().filter(|named| !known.contains(named));
+                    found.extend(named.map(Found::new));
+                    fusion.give(&found);
+                }
+                match request.mode {
+                    Mode::Hybrid => found = rescore::rescore(&question_of, name, &corpus, found)?,
+                    Mode::Bm25 => found = rescore::names_first(name, &corpus, found)?,
+                    Mode::Vector => {}
+                }
+                floor = found.last().map_or(0.0, |last| last.score);
+            } else if request.mode == Mode::Hybrid {
+                // Ranks alone count here, and what was ranked anew stands in front.
+                found.iter_mut().for_each(|found| found.score += floor - 1.0);
+            }
+            self.thin_out(&found, request.fold, &mut thinning)?;
             if thinning.is_full() || is_exhausted {
                 return Ok((thinning.into_kept(), exact));
             }
             depth = depth.saturating_mul(4);
         }
+    }
+
+    /// Returns the entries whose symbol may be a name.
+    fn named(
+        &self,
+        name: &ExactName,
+        view: &IndexView,
+        filter: Option<&RoaringBitmap>,
+    ) -> Result<Vec<Ordinal>, SearchError> {
+        for query in [name.query(), name.short_query()] {
+            let found = view.lexical.search_names(&query, NAMED, filter, &self.reader)?;
+            let ordinals: Vec<Ordinal> = found.into_iter().map(|(ordinal, _)| ordinal).collect();
+            let records = self.reader.catalogue().entries_with_cards(ordinals.iter().copied())?;
+            let meets = ordinals.into_iter().zip(records).filter(|(_, (_, card))| name.meets(card) > 0.0);
+            let named: Vec<Ordinal> = meets.map(|(ordinal, _)| ordinal).take(DEPTH).collect();
+            if !named.is_empty() {
+                return Ok(named);
+            }
+        }
+        Ok(Vec::new())
     }
 
     /// Offers found entries, until there are enough.

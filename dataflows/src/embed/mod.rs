@@ -53,6 +53,39 @@ pub trait Embedder: Send + Sync {
         let _ = question;
         Ok(None)
     }
+
+    /// Returns the rows of single tokens, if the vectors of this model are made of such.
+    fn token_rows(&self) -> Option<&dyn TokenRows> {
+        None
+    }
+}
+
+/// A model with a row for each token of its vocabulary: what late interaction compares (O. Khattab, M. Zaharia: "ColBERT",
+/// SIGIR 2020, section 3.3).
+pub trait TokenRows: Send + Sync {
+    /// Returns the known tokens of each text, in the order in which they stand.
+    ///
+    /// # Errors
+    /// When the model cannot be loaded.
+    fn tokens(&self, texts: &[&str]) -> Result<Vec<Vec<u32>>, EmbedError>;
+
+    /// Returns the length of each token's row.
+    ///
+    /// # Errors
+    /// As [`Self::tokens`].
+    fn lengths(&self, tokens: &[u32]) -> Result<Vec<f64>, EmbedError>;
+
+    /// Returns the cosine of each row of `left` with each row of `right`, 0 where it is less: row after row of `left`.
+    ///
+    /// # Errors
+    /// As [`Self::tokens`].
+    fn similarities(&self, left: &[u32], right: &[u32]) -> Result<Vec<f32>, EmbedError>;
+
+    /// Returns how rare each token is in general text: minus the logarithm of its probability, as its tokenizer estimates it.
+    ///
+    /// # Errors
+    /// As [`Self::tokens`].
+    fn rarities(&self, tokens: &[u32]) -> Result<Vec<f64>, EmbedError>;
 }
 
 /// Errors on the way from a text to a vector.

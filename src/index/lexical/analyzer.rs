@@ -87,7 +87,7 @@ pub fn analyze(text: &str) -> Vec<Token> {
 }
 
 /// Calls `emit` with each token of `text`, its position and its offsets; allocates nothing per token.
-pub(super) fn for_each_token(text: &str, mut emit: impl FnMut(&str, u32, Range<usize>)) {
+pub(crate) fn for_each_token(text: &str, mut emit: impl FnMut(&str, u32, Range<usize>)) {
     let folded = Folded::of(text);
     scan(folded.text(), |token, position, range| emit(token, position, folded.source(range)));
 }

@@ -7,10 +7,12 @@
 use super::alive::AliveSegment;
 use super::analyzer::for_each_token;
 use super::error::LexicalError;
+use super::schema::TEXT_FIELDS;
 use super::search::LexicalView;
 use roaring::RoaringBitmap;
 use snapshots::Ordinal;
 use tantivy::index::SegmentReader;
+use tantivy::query::Bm25StatisticsProvider;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{TantivyError, Term};
 
@@ -32,6 +34,18 @@ impl LexicalView {
             }
         }
         Ok(false)
+    }
+
+    /// Returns how many living entries hold a token, by field: in the text, and in the name.
+    ///
+    /// # Errors
+    /// [`LexicalError::Search`] if a segment cannot be read.
+    pub fn frequencies(&self, token: &str) -> Result<[u64; TEXT_FIELDS], LexicalError> {
+        let mut counts = [0; TEXT_FIELDS];
+        for (count, field) in counts.iter_mut().zip(self.fields().texts) {
+            *count = self.doc_freq(&Term::from_field_text(field, token)).map_err(failed)?;
+        }
+        Ok(counts)
     }
 
     /// Returns those of `among` that may have exactly this text: all that do have it, and possibly more. For a text without a

@@ -67,6 +67,7 @@ mod upkeep;
 mod writer;
 
 pub use alive::OrdinalMaps;
+pub(crate) use analyzer::for_each_token;
 pub use analyzer::{Token, analyze};
 pub use check::{LengthsOf, LexicalCheck, check};
 pub use error::LexicalError;

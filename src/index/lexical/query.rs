@@ -68,6 +68,13 @@ impl LexicalQuery {
         Self { clauses: self.clauses.iter().flatten().map(|(_, token)| vec![(0, token.clone())]).collect() }
     }
 
+    /// Returns the terms of each clause in the name alone, as [`Self::over`] does.
+    pub(super) fn over_name(&self, fields: &Fields) -> impl Iterator<Item = (Vec<(usize, Term)>, f32)> {
+        let [_, name] = fields.texts;
+        let term = move |(place, token): &(u32, String)| (*place as usize, Term::from_field_text(name, token));
+        self.clauses.iter().map(move |clause| (clause.iter().map(term).collect(), 1.0))
+    }
+
     /// Returns the terms of each clause in each field, with the field's weight, in the order in which scores are added.
     pub(super) fn over(&self, fields: &Fields) -> impl Iterator<Item = (Vec<(usize, Term)>, f32)> {
         let [text, name] = fields.texts;

@@ -30,7 +30,7 @@ use snapshots::Ordinal;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use tantivy::index::{SegmentId, SegmentReader};
-use tantivy::{Searcher, TantivyError};
+use tantivy::{Searcher, TantivyError, Term};
 
 /// The lexical index as seen by one version; immutable, and shared by all its searches.
 pub struct LexicalView {
@@ -120,12 +120,37 @@ impl LexicalView {
         filter: Option<&RoaringBitmap>,
         ties: &dyn TieOrder,
     ) -> Result<Vec<(Ordinal, f32)>, LexicalError> {
+        self.best(query, query.over(&self.fields), limit, filter, ties)
+    }
+
+    /// As [`Self::search`], of the names alone.
+    ///
+    /// # Errors
+    /// As [`Self::search`].
+    pub fn search_names(
+        &self,
+        query: &LexicalQuery,
+        limit: usize,
+        filter: Option<&RoaringBitmap>,
+        ties: &dyn TieOrder,
+    ) -> Result<Vec<(Ordinal, f32)>, LexicalError> {
+        self.best(query, query.over_name(&self.fields), limit, filter, ties)
+    }
+
+    fn best(
+        &self,
+        query: &LexicalQuery,
+        weighed: impl Iterator<Item = (Vec<(usize, Term)>, f32)>,
+        limit: usize,
+        filter: Option<&RoaringBitmap>,
+        ties: &dyn TieOrder,
+    ) -> Result<Vec<(Ordinal, f32)>, LexicalError> {
         if query.is_empty() || limit == 0 || self.statistics.entries == 0 {
             return Ok(Vec::new());
         }
         let failed = |source: TantivyError| LexicalError::Search(source.into());
         let mut clauses = Vec::new();
-        for (terms, boost) in query.over(&self.fields) {
+        for (terms, boost) in weighed {
             clauses.extend(Clause::weigh(terms, boost, self, &self.searcher).map_err(failed)?);
         }
         let mut best = TopK::new(limit, ties);
