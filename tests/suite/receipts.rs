@@ -20,7 +20,7 @@ struct Seen {
     rules: Rules,
     cleaned: BTreeSet<Vec<u8>>,
     chunked: BTreeSet<(String, String)>,
-    embedded: HashSet<(Card, String)>,
+    embedded: HashSet<String>,
 }
 
 impl Seen {
