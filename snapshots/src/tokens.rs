@@ -12,7 +12,7 @@ pub const MOST_FIELDS: usize = 4;
 pub(crate) const LEAST_FIELDS: usize = 2;
 
 /// Counts by field, in the order of the lexical index's schema: text, then name, then what was added later.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Tokens<T = u64>([T; MOST_FIELDS]);
 
 impl<T: Copy + Default + PartialEq> Tokens<T> {

@@ -93,6 +93,13 @@ impl Texts {
         let Some(literals) = literals else { return Ok(None) };
         let (mut rest, mut text, mut one) = (literals.as_str(), Vec::new(), Vec::new());
         let mut reader = InOrder { table: self.rows, rows: None };
+        let mut last = None;
+        let mut dictionary = |number| {
+            if last.as_ref().is_none_or(|(known, _)| *known != number) {
+                last = self.dictionaries.unpacker(txn, number).map(|unpacker| (number, unpacker));
+            }
+            last.as_ref().map(|(_, unpacker)| unpacker.clone())
+        };
         for piece in pieces {
             match piece {
                 Piece::Lines(lines) => text.extend(std::iter::repeat_n(b'\n', lines)),
@@ -105,8 +112,7 @@ impl Texts {
                 },
                 Piece::Text(number) => {
                     let packed = reader.bytes(txn, number)?;
-                    let dictionary = |number| self.dictionaries.unpacker(txn, number);
-                    if packed.and_then(|packed| unpack_bytes(packed, dictionary, &mut one)).is_none() {
+                    if packed.and_then(|packed| unpack_bytes(packed, &mut dictionary, &mut one)).is_none() {
                         return Ok(None);
                     }
                     text.extend_from_slice(&one);

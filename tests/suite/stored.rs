@@ -3,12 +3,13 @@
 //! A fixture is a whole store, packed: the files of its folder one after the other, compressed. It was made from the
 //! repository that [`repository`] makes again, so what it must hold is known.
 //!
-//! Those that are there were made by the first analyzer and the first rules: the next tracker indexes their texts again, and
-//! records the head anew, without embedding anything.
+//! Those of formats 2 and 3 were made by the first analyzer and the first rules: the next tracker indexes their texts again, and
+//! records the head anew, without embedding anything. One more of format 3 was made by its last build.
 
 use crate::support::{Fault, Need, Program, Repository, Tree, has, stride, tree};
 use expect_test::expect;
 use serde_json::Value;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tidemill::store::{Layout, Lease, STORE_FORMAT};
@@ -16,7 +17,10 @@ use tidemill::store::{Layout, Lease, STORE_FORMAT};
 /// What a store holds while it is open, and nothing when it is closed.
 const TRANSIENT: [&str; 5] = ["LOCK", "lock.mdb", "versions.lock", "tracker.json", ".tantivy-writer.lock"];
 
-fn fixture(format: u32) -> PathBuf {
+/// The last build of store format 3: today's analyzer and rules.
+const LATEST_3: &str = "3-latest";
+
+fn fixture(format: impl Display) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/store-format-{format}.zst"))
 }
 
@@ -193,9 +197,20 @@ fn what_store_format_3_wrote_opens_answers_and_is_tracked_onwards() {
     let (repository, program, fresh) = (repository(), Program::new(), Program::new());
     unpack(&std::fs::read(fixture(3)).unwrap(), &program.store());
     track(&fresh, &repository);
-    // Its words were found by another analyzer, and a reader changes nothing.
-    program.refuses(&["search", "wheel"], &["analyzer", "tidemill track"]);
+    // A reader changes nothing.
+    program.refuses(&["search", "wheel"], &["format 3", "format 4", "tidemill track"]);
     is_brought_here(&program, &fresh, &repository);
+    is_as_it_was(&program, &fresh, &repository);
+    is_tracked_onwards(&program, &fresh, &repository);
+}
+
+#[test]
+fn what_the_last_build_of_store_format_3_wrote_is_brought_to_this_one_without_any_work() {
+    let (repository, program, fresh) = (repository(), Program::new(), Program::new());
+    unpack(&std::fs::read(fixture(LATEST_3)).unwrap(), &program.store());
+    track(&fresh, &repository);
+    program.refuses(&["search", "wheel"], &["format 3", "format 4", "tidemill track"]);
+    assert_eq!(track(&program, &repository).len(), 1, "a start finds nothing to do");
     is_as_it_was(&program, &fresh, &repository);
     is_tracked_onwards(&program, &fresh, &repository);
 }
@@ -213,14 +228,30 @@ fn what_store_format_2_wrote_is_brought_to_this_one_by_the_next_tracker_and_hold
     is_tracked_onwards(&program, &fresh, &repository);
 }
 
+/// Makes the lexical index name another analyzer, of which only the last digit differs.
+fn pretend_another_analyzer(program: &Program) {
+    let path = program.store().join("lexical/meta.json");
+    let meta = std::fs::read_to_string(&path).unwrap();
+    let at = meta.find("analyzer").expect("the payload names it");
+    let digits = |byte: &u8| byte.is_ascii_hexdigit();
+    // Behind the name, its quotes and the colon.
+    let from = at + 8 + meta.as_bytes()[at + 8..].iter().position(digits).unwrap();
+    let to = from + meta.as_bytes()[from..].iter().take_while(|byte| digits(byte)).count();
+    let last = if meta.as_bytes()[to - 1] == b'0' { "1" } else { "0" };
+    assert_eq!(to - from, 32, "{meta}");
+    std::fs::write(path, [&meta[..to - 1], last, &meta[to..]].concat()).unwrap();
+}
+
 #[test]
 fn a_store_of_another_analyzer_is_not_touched_while_somebody_reads_it() {
     let (repository, program) = (repository(), Program::new());
-    unpack(&std::fs::read(fixture(3)).unwrap(), &program.store());
+    track(&program, &repository);
+    pretend_another_analyzer(&program);
     let indexed = || {
         ["lexical/meta.json", "versions/versions.log"].map(|file| std::fs::read(program.store().join(file)).unwrap())
     };
     let before = indexed();
+    program.refuses(&["search", "wheel"], &["analyzer", "tidemill track"]);
     let lease = Lease::take(&Layout::new(program.store())).unwrap();
     program.refuses(&["track", repository.name(), "--once"], &["cannot index", "another process reads it"]);
     assert!(indexed() == before, "a refused tracker indexes and counts nothing");
@@ -230,30 +261,40 @@ fn a_store_of_another_analyzer_is_not_touched_while_somebody_reads_it() {
 }
 
 #[test]
-fn a_store_of_format_2_is_not_touched_while_somebody_reads_it() {
-    let (repository, program) = (repository(), Program::new());
-    unpack(&std::fs::read(fixture(2)).unwrap(), &program.store());
-    let lease = Lease::take(&Layout::new(program.store())).unwrap();
-    program.refuses(&["track", repository.name(), "--once"], &["format 4", "another process reads it"]);
-    drop(lease);
-    track(&program, &repository);
-    assert_eq!(program.run(&["snapshots", "verify"]).status, Some(0));
+fn a_store_of_an_older_format_is_not_touched_while_somebody_reads_it() {
+    for format in ["2", LATEST_3] {
+        let (repository, program) = (repository(), Program::new());
+        unpack(&std::fs::read(fixture(format)).unwrap(), &program.store());
+        let lease = Lease::take(&Layout::new(program.store())).unwrap();
+        program.refuses(&["track", repository.name(), "--once"], &["format 4", "another process reads it"]);
+        let says = std::fs::read_to_string(program.store().join("FORMAT")).unwrap();
+        assert_eq!(says, format!("tidemill store format {}\n", &format[..1]));
+        drop(lease);
+        track(&program, &repository);
+        assert_eq!(program.run(&["snapshots", "verify"]).status, Some(0));
+    }
 }
 
 #[test]
 fn a_store_of_format_2_may_be_killed_or_find_the_disk_full_while_it_is_brought_to_this_one() {
-    may_be_disturbed(2, 40, &|store| std::fs::read_to_string(store.join("FORMAT")).unwrap().ends_with("format 4\n"));
+    may_be_disturbed("2", 40, &|store| std::fs::read_to_string(store.join("FORMAT")).unwrap().ends_with("format 4\n"));
+}
+
+#[test]
+fn a_store_of_format_3_may_be_killed_or_find_the_disk_full_while_it_is_brought_to_this_one() {
+    let is_behind = |store: &Path| std::fs::read_to_string(store.join("FORMAT")).unwrap().ends_with("format 4\n");
+    may_be_disturbed(LATEST_3, 40, &is_behind);
 }
 
 #[test]
 fn a_store_may_be_killed_or_find_the_disk_full_while_its_texts_are_indexed_again() {
     // The log says its format in its ninth byte, and names the newest once tokens were counted again.
-    may_be_disturbed(3, 80, &|store| std::fs::read(store.join("versions/versions.log")).unwrap()[8] == 4);
+    may_be_disturbed("3", 160, &|store| std::fs::read(store.join("versions/versions.log")).unwrap()[8] == 4);
 }
 
 /// Disturbs the tracker that opens a fixture at some of its first so many writes: the next one makes of it what it should be.
 /// `is_behind` tells whether what is tried was done.
-fn may_be_disturbed(format: u32, writes: usize, is_behind: &dyn Fn(&Path) -> bool) {
+fn may_be_disturbed(format: &str, writes: usize, is_behind: &dyn Fn(&Path) -> bool) {
     if !has(Need::Strace) {
         return;
     }

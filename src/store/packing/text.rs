@@ -56,6 +56,8 @@ thread_local! {
     /// Setting these up takes longer than most texts do.
     static COMPRESSOR: RefCell<Option<CCtx<'static>>> = RefCell::new(CCtx::try_create());
     static DECOMPRESSOR: RefCell<Option<DCtx<'static>>> = RefCell::new(DCtx::try_create());
+    /// A frame with its first bytes.
+    static FRAME: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Packs a text: compressed where that is smaller, else the bytes themselves.
@@ -112,11 +114,15 @@ pub(in crate::store) fn unpack_bytes(
         }
         (&DICTIONARY, mut rest) => {
             let unpacker = dictionary(varint::read_u32(&mut rest)?)?;
-            let frame = [&MAGIC, rest].concat();
-            let size = usize::try_from(get_frame_content_size(&frame).ok()??).ok()?;
-            to.reserve(Some(size).filter(|size| *size <= TEXT_LIMIT)?);
-            let mut unpack = |context: &mut DCtx<'_>| context.decompress_using_ddict(to, &frame, &unpacker.0).ok();
-            DECOMPRESSOR.with_borrow_mut(|context| unpack(context.as_mut()?))?;
+            FRAME.with_borrow_mut(|frame| {
+                frame.clear();
+                frame.extend_from_slice(&MAGIC);
+                frame.extend_from_slice(rest);
+                let size = usize::try_from(get_frame_content_size(frame).ok()??).ok()?;
+                to.reserve(Some(size).filter(|size| *size <= TEXT_LIMIT)?);
+                let mut unpack = |context: &mut DCtx<'_>| context.decompress_using_ddict(to, frame, &unpacker.0).ok();
+                DECOMPRESSOR.with_borrow_mut(|context| unpack(context.as_mut()?))
+            })?;
         }
         _ => return None,
     }

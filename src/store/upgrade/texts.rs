@@ -23,6 +23,8 @@ use roaring::RoaringBitmap;
 
 /// Lists that one transaction looks at, and texts that it packs again: they are larger than other rows.
 const PORTION: usize = TRANSACTION_ROWS.div_ceil(8);
+/// Stands in front of every key; LMDB looks for no empty one.
+const FIRST: &[u8] = &[0];
 /// Line ends between two chunks that are guessed at the most.
 const MOST_LINES: u32 = 1000;
 
@@ -48,7 +50,7 @@ pub(super) fn compositions(
 ) -> Result<Option<Vec<u8>>, StoreError> {
     let (tables, texts) = (old.tables, &old.tables.texts);
     let mut lists = Vec::new();
-    tables.chunks.each_from(txn, behind.unwrap_or_default(), |key, packed| {
+    tables.chunks.each_from(txn, behind.unwrap_or(FIRST), |key, packed| {
         if Some(key) != behind {
             lists.push((key.to_vec(), unpack_list(packed)));
         }
@@ -102,7 +104,7 @@ fn cut_from(
 pub(super) fn rows(old: &Old<'_>, txn: &mut RwTxn<'_>, behind: Option<&[u8]>) -> Result<Option<Vec<u8>>, StoreError> {
     let texts = &old.tables.texts;
     let mut keys = Vec::new();
-    texts.rows.each_from(txn, behind.unwrap_or_default(), |key, _| {
+    texts.rows.each_from(txn, behind.unwrap_or(FIRST), |key, _| {
         if Some(key) != behind {
             keys.push(key.to_vec());
         }

@@ -233,7 +233,7 @@ proptest! {
                     known[0].retain(|n| cleaned.contains(n));
                     // A text that comes back while its list stayed is not cut again.
                     known[1].retain(|n| lists.contains(n) && cleaned.contains(n));
-                    known.iter_mut().for_each(|known| drop(known.insert(back)));
+                    known.iter_mut().for_each(|known| known.extend([back]));
                     durable = known.clone();
                 }
             }
