@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::packing::cases;
 use crate::store::{Columns, Database, Layout};
-use dataflows::data::{ChunkKind, ChunkingId, ContentId, Entry, Fingerprint, Outcome, SkipReason, StageName, TextHash};
+use dataflows::data::{ChunkKind, ChunkingId, ContentId, Entry, ModelId, Outcome, SkipReason, StageName, TextHash};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ proptest! {
         let layout = Layout::new(folder.path());
         layout.create().unwrap();
         let database = Database::open_writer(&layout).unwrap();
-        let (memo, catalogue) = (database.memo(Fingerprint::default()), database.catalogue());
+        let (memo, catalogue) = (database.memo(ModelId::default()), database.catalogue());
         (0..8u8).for_each(|text| memo.put_text(TextHash::of(&text.to_string()), &text.to_string()));
         let mut entries: BTreeMap<u32, (EntryRecord, Card)> = BTreeMap::new();
         let mut documents: BTreeMap<u32, Document> = BTreeMap::new();
