@@ -23,6 +23,8 @@ pub enum Metric {
     Recall5,
     /// Which share of what is relevant is among the first ten.
     Recall10,
+    /// Whether the first is relevant.
+    Hit1,
     /// Whether anything relevant is among the first five.
     Hit5,
     /// One divided by the rank of the first that is relevant; 0 beyond ten.
@@ -32,11 +34,12 @@ pub enum Metric {
 }
 
 /// Every measure, in the order in which they are shown.
-pub const METRICS: [Metric; 7] = [
+pub const METRICS: [Metric; 8] = [
     Metric::Ndcg5,
     Metric::Precision5,
     Metric::Recall5,
     Metric::Recall10,
+    Metric::Hit1,
     Metric::Hit5,
     Metric::Mrr10,
     Metric::KeptOut5,
@@ -51,6 +54,7 @@ impl Metric {
             Self::Precision5 => "precision@5",
             Self::Recall5 => "recall@5",
             Self::Recall10 => "recall@10",
+            Self::Hit1 => "hit@1",
             Self::Hit5 => "hit@5",
             Self::Mrr10 => "mrr@10",
             Self::KeptOut5 => "kept_out@5",
@@ -111,6 +115,7 @@ pub fn measure(gains: &[u8], judged: &[u8], kept_out: Option<bool>) -> Measures 
     set(Metric::Precision5, found(5) / 5.0);
     set(Metric::Recall5, found(5) / relevant as f64);
     set(Metric::Recall10, found(10) / relevant as f64);
+    set(Metric::Hit1, found(1));
     set(Metric::Hit5, f64::from(u8::from(found(5) > 0.0)));
     set(Metric::Mrr10, first.map_or(0.0, |rank| 1.0 / (rank as f64 + 1.0)));
     measures
@@ -126,7 +131,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    /// Lists and their figures by ranx 0.3, as `tests/fixtures/eval/make_metrics.py` wrote them.
+    /// Lists and their figures by ranx 0.3.21, as `tests/fixtures/eval/make_metrics.py` wrote them.
     const FIXTURES: &str = include_str!("../../tests/fixtures/eval/metrics.json");
 
     #[test]
@@ -158,7 +163,7 @@ mod tests {
     #[test]
     fn what_has_nothing_relevant_has_no_figures() {
         let measures = measure(&[0, 0], &[0], Some(false));
-        assert_eq!(METRICS.map(|metric| measures.get(metric)), [None, None, None, None, None, None, Some(0.0)]);
+        assert_eq!(METRICS.map(|metric| measures.get(metric)), [None, None, None, None, None, None, None, Some(0.0)]);
         assert_eq!(measure(&[], &[1], None).get(Metric::Ndcg5), Some(0.0));
     }
 }

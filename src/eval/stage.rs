@@ -3,10 +3,10 @@
 //! In: questions of which nothing relevant came among the first five. Out: how far the best judgment came.
 //!
 //! ```text
-//!  not in the corpus ─► not cut ─► not recalled ─► ranked low ─► found
-//!  no document there    no entry   in neither      in a list,
-//!                       is it      list's first    not among
-//!                                  200             the first five
+//!  not in the corpus ─► not cut ─► not recalled ─► ranked low ─► crowded out ─► found
+//!  no document there    no entry   in neither      in a list,    it would be
+//!                       is it      list's first    not among     but for the limit
+//!                                  200             the first 5   a document
 //! ```
 //!
 //! **Invariant:** of several judgments with the best grade the one counts that came furthest.
@@ -22,6 +22,9 @@ use serde::Serialize;
 /// How deep the lists are read: as many candidates as each index gives to the fusion.
 const CANDIDATES: usize = 200;
 
+/// What counts as found.
+const SHOWN: usize = 5;
+
 /// How far the right answer came.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -34,11 +37,13 @@ pub enum Stage {
     NotRecalled,
     /// It is a candidate, and not among the first five.
     RankedLow,
+    /// It would be among the first five, had its document not given as many hits as it may before.
+    CrowdedOut,
 }
 
 impl Stage {
     /// Every stage, in order.
-    pub const ALL: [Self; 4] = [Self::NotInCorpus, Self::NotCut, Self::NotRecalled, Self::RankedLow];
+    pub const ALL: [Self; 5] = [Self::NotInCorpus, Self::NotCut, Self::NotRecalled, Self::RankedLow, Self::CrowdedOut];
 
     /// Returns the words for it.
     #[must_use]
@@ -48,6 +53,7 @@ impl Stage {
             Self::NotCut => "not cut well",
             Self::NotRecalled => "not recalled",
             Self::RankedLow => "ranked low",
+            Self::CrowdedOut => "crowded out",
         }
     }
 }
@@ -86,9 +92,10 @@ fn fate(asking: &Asking<'_>, question: &Question, configuration: &Configuration)
         return Ok(None);
     };
     let own = Request { k: CANDIDATES, ..asking.request(question, configuration) };
-    let all = |mode| Request { mode, per_document: usize::MAX, fold: false, ..own.clone() };
+    let unlimited = Request { per_document: usize::MAX, ..own.clone() };
+    let all = |mode| Request { mode, fold: false, ..unlimited.clone() };
     let ask = |request: Request| hits(asking, &request, &question.id);
-    let lists = [ask(all(Mode::Bm25))?, ask(all(Mode::Vector))?, ask(own.clone())?];
+    let lists = [ask(all(Mode::Bm25))?, ask(all(Mode::Vector))?, ask(own.clone())?, ask(unlimited.clone())?];
     let rank = |list: &[Hit], judgment: &Judgment| {
         let is_it = |hit: &&Hit| judgment.targets.iter().any(|target| is(target, hit));
         list.iter().find(is_it).map(|hit| hit.rank)
@@ -103,8 +110,9 @@ fn fate(asking: &Asking<'_>, question: &Question, configuration: &Configuration)
     let at = at.map_err(failed)?;
     let mut furthest: Option<Fate> = None;
     for (number, judgment) in question.judgments.iter().enumerate().filter(|(_, judgment)| judgment.grade == best) {
-        let [bm25, vector, rank] = [0, 1, 2].map(|list| rank(&lists[list], judgment));
-        let stage = match [bm25, vector, rank].iter().any(Option::is_some) {
+        let [bm25, vector, rank, unlimited] = [0, 1, 2, 3].map(|list| rank(&lists[list], judgment));
+        let stage = match [bm25, vector, rank, unlimited].iter().any(Option::is_some) {
+            true if unlimited.is_some_and(|rank| rank <= SHOWN) => Stage::CrowdedOut,
             true => Stage::RankedLow,
             false => unrecalled(asking, &at, judgment).map_err(failed)?,
         };

@@ -108,7 +108,9 @@ impl Bench {
     /// Waits for the next epoch and adds it up.
     fn collect(&mut self) -> EpochDone {
         let done = self.finished.recv().unwrap();
-        for (view, entry, change) in &done.entries {
+        for (view, carded, change) in &done.entries {
+            let entry = &carded.entry;
+            assert_eq!(carded.card.hash(), entry.card, "an entry comes with its own card");
             let known = self.entries.entry(*view).or_default();
             let entry = &entry.entry;
             let moved = if *change > 0 { known.insert(entry.clone()) } else { known.remove(entry) };

@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn what_was_converted_says_from_which_encoding_and_how_sure_that_is() {
-        let by = |bytes: &[u8], charset| {
+        let by = |bytes: &[u8], charset: Option<&'static Encoding>| {
             let (_, from) = decode(bytes, charset.map(|charset| (charset, Evidence::Rule))).expect("it is text");
             from.map(|from| (from.encoding, from.by))
         };

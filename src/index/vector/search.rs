@@ -32,8 +32,8 @@ const MARGIN: usize = 6;
 const FEW: usize = 16;
 /// For fewer rows a second thread takes longer to wake than it saves.
 const PARALLEL_ROWS: usize = 16_384;
-/// So many rows of segments without an engine are looked at together: their memory is all that such a search needs.
-const GATHERED_ROWS: usize = 4096;
+/// So many rows of segments without an engine are looked at together: their memory, of a megabyte or two, is used again and again.
+const GATHERED_ROWS: usize = if cfg!(test) { 64 } else { 1024 };
 
 /// The extent of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -4,7 +4,7 @@ use super::*;
 use crate::store::packing::cases;
 use crate::store::{Columns, Database, Layout};
 use dataflows::data::{
-    Charset, ChunkKind, ChunkingId, ContentId, Entry, Fingerprint, Outcome, SkipReason, StageName, TextHash,
+    Charset, ChunkKind, ChunkingId, ContentId, Entry, ModelId, Outcome, SkipReason, StageName, TextHash,
 };
 use proptest::prelude::*;
 use rustc_hash::FxHashMap;

@@ -145,6 +145,9 @@ fn write_texts(
     wholes: &[(u32, &Whole)],
     txn: &mut heed::RwTxn<'_>,
 ) -> Result<(), StoreError> {
+    if chunks.is_empty() && wholes.is_empty() {
+        return Ok(());
+    }
     let texts = &tables.texts;
     let new: Vec<&str> = chunks.iter().map(|(_, text)| *text).collect();
     let packer = texts.packer(txn, first, &new)?;

@@ -147,9 +147,12 @@ mod tests {
     #[test]
     fn a_row_of_two_fields_is_what_earlier_formats_wrote() {
         let tokens = Tokens::from([300, 0]);
-        let entry = PackedEntry { path: 1, head: 2, place: 3, text: 4, occurrence: 5, tokens, has_vector: true };
-        let row = [1, 2, 3, 4, 0xac, 2, 0, 11];
-        assert_eq!(pack_entry(&entry), row);
-        assert_eq!(unpack_entry(&row), Some(entry));
+        let entry = PackedEntry { path: 1, head: 2, place: 3, text: 4, occurrence: 5, tokens };
+        // The last bit of format 3 said that there was a vector.
+        for (last, had) in [(10, false), (11, true)] {
+            let row = [1, 2, 3, 4, 0xac, 2, 0, last];
+            assert_eq!((unpack_entry(&row), had_vector(&row)), (Some(entry), had));
+        }
+        assert_eq!(pack_entry(&entry), [1, 2, 3, 4, 0xac, 2, 0, 10]);
     }
 }

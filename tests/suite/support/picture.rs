@@ -8,7 +8,7 @@
 
 use dataflows::data::{Document, EntryId, Lines};
 use dataflows::memo::Memo;
-use snapshots::{Digest, Ordinal, Statistics, Tokens};
+use snapshots::{Digest, Ordinal, Statistics};
 use std::fmt::Debug;
 use tidemill::index::Given;
 use tidemill::search::{ListName, Mode, Request, Searcher, Selected, placed_entries};
@@ -33,7 +33,7 @@ pub(crate) struct Line {
     pub(crate) kind: &'static str,
     pub(crate) symbol: String,
     pub(crate) text: String,
-    tokens: Tokens<u32>,
+    tokens: Vec<u32>,
     vector: Option<Vec<u16>>,
 }
 
@@ -132,7 +132,7 @@ fn contents(searcher: &Searcher, selected: &Selected) -> (Vec<Document>, Vec<Lin
             kind: placed.card.kind.as_str(),
             symbol: placed.card.symbol,
             text: reader.memo().text(placed.entry.text).unwrap(),
-            tokens: reader.catalogue().entry(ordinal).unwrap().tokens,
+            tokens: reader.catalogue().entry(ordinal).unwrap().tokens.as_list().to_vec(),
             vector,
         });
     }

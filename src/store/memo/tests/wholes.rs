@@ -123,7 +123,7 @@ impl Store<'_> {
     fn flush(&self, is_lost: bool) {
         let mapping = self.database().mapping().unwrap();
         let mut transaction = mapping.write().unwrap();
-        let flush = self.memo().flush(&mut transaction).unwrap();
+        let flush = self.memo().flush(&mut transaction, &FxHashMap::default()).unwrap();
         if !is_lost {
             transaction.commit().unwrap();
             self.memo().flushed(flush);
