@@ -187,6 +187,7 @@ pub(super) fn in_parallel<T: Send, E: Send>(
 mod tests {
     use super::*;
     use crate::eval::{Judgment, Metric};
+    use crate::search::Ranks;
     use dataflows::data::{Card, ChunkKind};
     use snapshots::Ordinal;
 
@@ -213,8 +214,7 @@ mod tests {
             card,
             introduced_in: None,
             text: none(),
-            bm25: None,
-            vector: None,
+            ranks: Ranks::default(),
             weak: false,
         }
     }

@@ -289,7 +289,7 @@ fn vector_files_stand_in_the_folder_of_their_set_wherever_the_move_was_broken_of
     let model = ModelId::from_words([3, 4]);
     let names = ["seg-00000000.tmv", "seg-00000001.tmv.damaged", "tail-00000002.tmv"];
     for moved in 0..=names.len() {
-        let store = Store::new(&Held { numbers: Vec::new(), vectors: 0 });
+        let store = Store::of(&Held { numbers: Vec::new(), vectors: 0 });
         let (vectors, set) = (store.layout.vectors(), store.layout.vector_set(model));
         let content = |name: &str| [b"TMVSEAL1", &[0; 8][..], &model.to_bytes(), name.as_bytes()].concat();
         fs::write(vectors.join(names[0]), content(names[0])).unwrap();
