@@ -6,7 +6,7 @@ use super::output::{count, fitted, hint, json_line, line, short, text_line, widt
 use super::reasons::reasons;
 use super::{Global, Outcome, Place};
 use crate::api::wire::{SearchAnswer, WireHit};
-use crate::search::{Filter, ListName, MAX_HITS, Mode, Request};
+use crate::search::{Filter, FusionMethod, ListName, MAX_HITS, Mode, Request};
 use anyhow::Result;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
@@ -29,6 +29,9 @@ pub(super) struct SearchArgs {
     /// Which index answers.
     #[arg(long, value_enum, default_value_t = Mode::Hybrid)]
     mode: Mode,
+    /// How the two lists of a hybrid search become one.
+    #[arg(long, value_enum, default_value_t)]
+    fusion: FusionMethod,
     /// How many hits, at most 10,000.
     #[arg(short, default_value_t = 10, value_name = "N", value_parser = hits_from_one())]
     k: usize,
@@ -73,6 +76,7 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<Outcome> {
         per_document: args.per_document,
         fold: args.fold,
         exact: args.exact,
+        fusion: args.fusion,
     };
     let answer = global.service()?.search(&request)?;
     if global.json {
@@ -101,6 +105,11 @@ pub(super) fn show(answer: &SearchAnswer, explain: bool, lines: usize) -> Result
             };
             let lists = [ListName::BM25, ListName::VECTOR].map(|name| list(name.as_str())).join("  ");
             line(format!("     score {:.5}  {lists}", hit.score))?;
+            if !hit.points.is_empty() {
+                let points: Vec<String> =
+                    hit.points.iter().map(|(part, points)| format!("{part} {points:+.3}")).collect();
+                line(format!("     {}", points.join("  ")))?;
+            }
         }
         for path in hit.paths.iter().skip(1).take(SHOWN_PATHS) {
             line(format!("     also {path}"))?;

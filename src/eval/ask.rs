@@ -215,6 +215,7 @@ mod tests {
             introduced_in: None,
             text: none(),
             ranks: Ranks::default(),
+            points: Vec::new(),
             weak: false,
         }
     }

@@ -6,7 +6,7 @@
 //! that ranks differently gets its key in [`Configuration::set`] and nowhere else.
 
 use super::ask::DEPTH;
-use crate::search::{Mode, Request};
+use crate::search::{FusionMethod, Mode, Request};
 use clap::ValueEnum;
 use std::str::FromStr;
 
@@ -19,7 +19,7 @@ pub struct Configuration {
 }
 
 /// The keys of [`Configuration::set`], for people.
-const KEYS: &str = "mode, per-doc, fold, exact";
+const KEYS: &str = "mode, fusion, per-doc, fold, exact";
 
 impl Configuration {
     /// Returns the configuration that has the name of a mode, and is its default.
@@ -43,6 +43,9 @@ impl Configuration {
         };
         match key {
             "mode" => self.request.mode = Mode::from_str(value, false).map_err(|_| wrong("hybrid, bm25 or vector"))?,
+            "fusion" => {
+                self.request.fusion = FusionMethod::from_str(value, false).map_err(|_| wrong("rrf or linear"))?;
+            }
             "per-doc" => {
                 let number = value.parse().ok().filter(|number| *number > 0);
                 self.request.per_document = number.ok_or_else(|| wrong("a number from 1"))?;

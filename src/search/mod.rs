@@ -32,7 +32,7 @@ pub(crate) use hits::introduced;
 pub use hits::{Found, Hit};
 pub use lines::{PlacedDocument, document_of, placed_entries};
 pub use ranked::{ListName, Ranked, RankedList, Ranks};
-pub use request::{Answer, MAX_HITS, Mode, Request};
+pub use request::{Answer, FusionMethod, MAX_HITS, Mode, Request};
 pub use retrieve::Searcher;
 pub(crate) use revision::show_time;
 pub use revision::{RevisionError, Revisions, Selected};

@@ -25,6 +25,16 @@ pub enum Mode {
     Vector,
 }
 
+/// How the two lists of a hybrid search become one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum FusionMethod {
+    /// By the ranks in both lists: reciprocal rank fusion.
+    #[default]
+    Rrf,
+    /// By what each of the best entries has in common with the question.
+    Linear,
+}
+
 impl Mode {
     /// Returns the name of the mode in JSON.
     #[must_use]
@@ -58,6 +68,8 @@ pub struct Request {
     pub per_document: usize,
     /// Whether identical text at several paths is deduplicated into one hit, which counts once.
     pub fold: bool,
+    /// How the two lists of a hybrid search become one.
+    pub fusion: FusionMethod,
     /// Whether every living vector is scored, however many there are.
     pub exact: bool,
 }
@@ -77,6 +89,7 @@ impl Request {
             per_document: 2,
             fold: false,
             exact: false,
+            fusion: FusionMethod::default(),
         }
     }
 

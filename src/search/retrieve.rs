@@ -11,7 +11,7 @@ use super::doubt::mark;
 use super::fuse::Fusion;
 use super::hits::{self, Found, Hit};
 use super::ranked::{ListName, RankedList};
-use super::request::{Answer, Mode, Request};
+use super::request::{Answer, FusionMethod, Mode, Request};
 use super::rescore::{self, ExactName};
 use super::revision::{Revisions, Selected};
 use super::thin::{Candidate, Thinning};
@@ -29,7 +29,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Candidates of each index for fusion at first: enough that a hit of one list usually has a rank in the other.
-const DEPTH: usize = 100;
+const DEPTH: usize = 200;
+/// And where they are ranked anew: deeper ones change nothing (`docs/decisions/0045-linear-scores.md`).
+const POOL: usize = 100;
 /// Entries whose names are compared where the question is a name.
 const NAMED: usize = 1_000;
 
@@ -165,8 +167,10 @@ impl Searcher {
         };
         let alive = filter.unwrap_or(&view.entries);
         let reach = if request.exact { Reach::All } else { Reach::Near };
-        let (mut exact, mut depth) = (true, DEPTH);
-        let name = ExactName::read(&request.query);
+        let is_linear = request.mode == Mode::Hybrid && request.fusion == FusionMethod::Linear;
+        let first = if is_linear { POOL } else { DEPTH };
+        let (mut exact, mut depth) = (true, first);
+        let name = ExactName::read(&request.query).filter(|_| request.mode != Mode::Vector);
         let mut floor = 0.0;
         let (mut fusion, mut thinning) = (Fusion::default(), Thinning::new(request.k, request.per_document));
         loop {
@@ -191,29 +195,28 @@ impl Searcher {
             let lists: Vec<RankedList> = words.into_iter().chain(near).collect();
             let is_exhausted = lists.iter().all(|list| list.hits.len() < depth);
             let mut found = fusion.deepen(depth, &lists, &self.reader);
-            if depth == DEPTH {
-                let vector = question.as_ref().map(|(vector, _)| vector.as_slice());
-                let question_of = rescore::Question { text: &request.query, vector };
+            if depth == first {
                 let corpus = rescore::Corpus {
                     reader: &self.reader,
                     view,
                     vectors: question.as_ref().map(|(_, vectors)| vectors),
                     model: &*self.model,
                 };
-                let name = name.as_ref().filter(|_| request.mode != Mode::Vector);
-                if let Some(name) = name {
+                if let Some(name) = &name {
                     let known: FxHashSet<Ordinal> = found.iter().map(|found| found.ordinal).collect();
                     let named = self.named(name, view, filter)?.into_iter().filter(|named| !known.contains(named));
                     found.extend(named.map(Found::new));
                     fusion.give(&found);
                 }
-                match request.mode {
-                    Mode::Hybrid => found = rescore::rescore(&question_of, name, &corpus, found)?,
-                    Mode::Bm25 => found = rescore::names_first(name, &corpus, found)?,
-                    Mode::Vector => {}
-                }
+                found = if is_linear {
+                    let vector = question.as_ref().map(|(vector, _)| vector.as_slice());
+                    let question = rescore::Question { text: &request.query, vector };
+                    rescore::rescore(&question, name.as_ref(), &corpus, found)?
+                } else {
+                    rescore::names_first(name.as_ref(), &corpus, found)?
+                };
                 floor = found.last().map_or(0.0, |last| last.score);
-            } else if request.mode == Mode::Hybrid {
+            } else if is_linear {
                 // Ranks alone count here, and what was ranked anew stands in front.
                 found.iter_mut().for_each(|found| found.score += floor - 1.0);
             }

@@ -97,6 +97,9 @@ pub struct WireHit {
     /// Whether it has no word of the question, and is no nearer to it than chance brings entries.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub weak: bool,
+    /// What the score is made of, each part with its points; empty where the score follows from the ranks alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<(&'static str, f32)>,
     /// The text.
     pub text: String,
     /// Its place in each list that was fused, by the name of what produced the list.
@@ -134,6 +137,7 @@ impl WireHit {
             labels: hit.card.labels.into_iter().collect(),
             introduced_in: hit.introduced_in.map(|introduced| introduced.to_string()),
             weak: hit.weak,
+            points: hit.points,
             text: hit.text,
             from: hit.ranks.iter().map(|(list, ranked)| (list.as_str().to_owned(), ranked.into())).collect(),
         }
