@@ -112,7 +112,6 @@ impl Bench {
             let entry = &carded.entry;
             assert_eq!(carded.card.hash(), entry.card, "an entry comes with its own card");
             let known = self.entries.entry(*view).or_default();
-            let entry = &entry.entry;
             let moved = if *change > 0 { known.insert(entry.clone()) } else { known.remove(entry) };
             assert!(moved && change.abs() == 1, "{change} of {entry:?}");
         }
