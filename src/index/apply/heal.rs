@@ -92,15 +92,9 @@ fn heal_vectors(
     for part in missing.chunks(BATCH) {
         let mapping = database.mapping()?;
         let mut transaction = mapping.write()?;
-        // Where the model refuses all of it, the next attempts are the tracker's.
-        if all.is_refused {
-            let reason = "the model refused all texts in front of it";
-            mender.coverage.put_owed(&mut transaction, part.iter().map(|ordinal| (Ordinal::new(*ordinal), reason)))?;
-            transaction.commit()?;
-            all.owed.extend(part);
-            continue;
-        }
-        let mut mended = mender.mend(&part.iter().copied().collect(), vectors, &mut transaction)?;
+        // Where the model refuses all of some texts, the next attempts are the tracker's.
+        let asks = !all.is_refused;
+        let mut mended = mender.mend(&part.iter().copied().collect(), vectors, &mut transaction, asks)?;
         transaction.commit()?;
         mender.committed(&mut mended);
         all.add(mended);

@@ -508,7 +508,7 @@ impl IndexWriter {
         let some = Some(behind(self.next_owed)).filter(|some| !some.is_empty()).unwrap_or_else(|| behind(0));
         let mapping = self.database.mapping()?;
         let mut transaction = mapping.write()?;
-        let mut mended = self.mender.mend(&some, &mut self.vectors, &mut transaction)?;
+        let mut mended = self.mender.mend(&some, &mut self.vectors, &mut transaction, true)?;
         transaction.commit()?;
         self.mender.committed(&mut mended);
         self.next_owed = some.max().map_or(0, |last| last.saturating_add(1));

@@ -17,7 +17,7 @@ use crate::index::vector::VectorWriter;
 use crate::store::{Catalogue, Coverage, Kept, StoreError, StoreMemo, WriteTransaction};
 use dataflows::data::{Card, EmbedInput, TextHash};
 use dataflows::embed::{Embedder, Vector, embed_each};
-use dataflows::memo::Memo;
+use dataflows::memo::{Embedded, Keep, Memo};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 use snapshots::Ordinal;
@@ -50,6 +50,8 @@ pub(super) struct Mended {
     lost: Vec<Ordinal>,
     /// The inputs that are answered by now.
     answered: Vec<EmbedInput>,
+    /// The inputs that are not, and why.
+    refused: Vec<(EmbedInput, Embedded)>,
     /// Texts that were given to the model.
     pub(super) retried: u64,
     /// Whether the model refused every text of a batch: it is not asked for others then.
@@ -78,7 +80,8 @@ struct Question {
 pub(super) type Answer = Result<Option<Vector>, String>;
 
 impl Mender {
-    /// Gives these entries their vectors as far as they can be had; none of them is in `vectors`.
+    /// Gives these entries their vectors as far as they can be had, without the model where it was refused just now; none of
+    /// them is in `vectors`.
     ///
     /// Once `to` is committed, [`Self::committed`] takes note of it.
     pub(super) fn mend(
@@ -86,8 +89,9 @@ impl Mender {
         entries: &RoaringBitmap,
         vectors: &mut VectorWriter,
         to: &mut WriteTransaction<'_>,
+        asks: bool,
     ) -> Result<Mended, ApplyError> {
-        let mut mended = Mended::default();
+        let mut mended = Mended { is_refused: !asks, ..Mended::default() };
         let (mut known, mut asked) = (FxHashMap::default(), FxHashMap::default());
         self.look(entries, vectors, &mut mended, &mut known, &mut asked)?;
         let mut answers: Vec<(EmbedInput, Vec<Ordinal>, Answer)> =
@@ -125,6 +129,8 @@ impl Mender {
     /// Takes note that a transaction with what `mended` says is durable.
     pub(super) fn committed(&self, mended: &mut Mended) {
         self.memo.forget_faults(mended.answered.drain(..));
+        // So that the graph does not ask for them beside the attempts that are counted.
+        self.memo.put_embedded(std::mem::take(&mut mended.refused), Keep::WhileRunning);
     }
 
     /// Finds out what is known of the entries' inputs, and what must be asked.
@@ -198,6 +204,7 @@ impl Mender {
                 }
                 Err(reason) => {
                     mended.owed.extend(own);
+                    mended.refused.push((input, Embedded::Fault(reason.clone())));
                     reasons.extend(entries.into_iter().map(|ordinal| (ordinal, reason.clone())));
                 }
             }

@@ -61,7 +61,7 @@ impl IndexWriter {
         let unknown = &named - &self.without_vector - &self.owed - self.vectors.held();
         let mended = match unknown.is_empty() {
             true => Mended::default(),
-            false => self.mender.mend(&unknown, &mut self.vectors, to)?,
+            false => self.mender.mend(&unknown, &mut self.vectors, to, true)?,
         };
         self.note(&mended);
         let words = named - self.lexical.held();
