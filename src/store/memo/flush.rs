@@ -21,8 +21,6 @@ use std::sync::Arc;
 /// The numbers of texts, and what is to be stored under some of them, in order.
 struct Named<'g> {
     numbers: FxHashMap<TextHash, u32>,
-    /// The number from which on the new ones have theirs.
-    first: u32,
     /// Texts of chunks.
     chunks: Vec<(u32, &'g str)>,
     /// Cleaned texts.
@@ -42,8 +40,7 @@ impl Shared {
     ) -> Result<(), StoreError> {
         tables.seen.begin();
         let lists = sorted(&generation.chunks, ChunkingId::to_bytes);
-        let Named { numbers: texts, first: first_text, chunks: chunk_texts, wholes } =
-            name_texts(tables, &lists, generation, txn)?;
+        let Named { numbers: texts, chunks: chunk_texts, wholes } = name_texts(tables, &lists, generation, txn)?;
         let vectors = tables.vectors.unknown(txn, generation.embedded.iter().filter_map(|row| self.vector(row)))?;
         let first_vector = tables.vectors.name(txn, vectors.iter().map(|(key, _)| key))?;
         for (id, cleaned) in sorted(&generation.cleaned, DocumentId::to_bytes) {
@@ -83,7 +80,7 @@ impl Shared {
             };
             tables.chunks.put_bytes(txn, &id.to_bytes(), &pack_list(&list))?;
         }
-        write_texts(tables, &texts, first_text, &chunk_texts, &wholes, txn)?;
+        write_texts(tables, &texts, &chunk_texts, &wholes, txn)?;
         let bytes = |components: &[f16]| components.iter().flat_map(|component| component.to_le_bytes()).collect();
         tables.vectors.put(txn, first_vector, vectors.iter().map(|(key, components)| (key, bytes(components))))
     }
@@ -115,7 +112,6 @@ fn number_of(
 fn write_texts(
     tables: &Tables,
     numbers: &FxHashMap<TextHash, u32>,
-    first: u32,
     chunks: &[(u32, &str)],
     wholes: &[(u32, &Whole)],
     txn: &mut heed::RwTxn<'_>,
@@ -125,7 +121,7 @@ fn write_texts(
     }
     let texts = &tables.texts;
     let new: Vec<&str> = chunks.iter().map(|(_, text)| *text).collect();
-    let packer = texts.packer(txn, first, &new)?;
+    let packer = texts.packer(txn, &new)?;
     for (number, text) in chunks {
         texts.put(txn, *number, text, packer.as_deref())?;
     }
@@ -150,7 +146,7 @@ fn name_texts<'g>(
 ) -> Result<Named<'g>, StoreError> {
     let texts = &tables.texts;
     let first = texts.next(txn)?;
-    let mut named = Named { numbers: FxHashMap::default(), first, chunks: Vec::new(), wholes: Vec::new() };
+    let mut named = Named { numbers: FxHashMap::default(), chunks: Vec::new(), wholes: Vec::new() };
     let mut hashes = Vec::new();
     let mut next = |hash| {
         let count = u32::try_from(hashes.len()).ok();
