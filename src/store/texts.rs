@@ -154,16 +154,11 @@ impl Texts {
         self.numbers.put_all(txn, numbers)
     }
 
-    /// Returns what texts are packed with from here on: makes the store's dictionary once it has texts enough, these new ones
-    /// among them, which follow each other from this number on.
-    pub(super) fn packer(
-        &self,
-        txn: &mut RwTxn<'_>,
-        first: u32,
-        new: &[&str],
-    ) -> Result<Option<Arc<Packer>>, StoreError> {
-        let count = u32::try_from(new.len()).unwrap_or(u32::MAX);
-        if first.saturating_add(count) >= LEAST_TEXTS && self.dictionaries.rows.last(txn)?.is_none() {
+    /// Returns what texts are packed with from here on: makes the store's dictionary once it has texts of chunks enough, these
+    /// new ones among them.
+    pub(super) fn packer(&self, txn: &mut RwTxn<'_>, new: &[&str]) -> Result<Option<Arc<Packer>>, StoreError> {
+        let count = self.rows.len(txn)? + new.len() as u64;
+        if count >= u64::from(LEAST_TEXTS) && self.dictionaries.rows.last(txn)?.is_none() {
             let mut stored = Vec::new();
             self.rows.each(txn, |_, packed| {
                 stored.extend(self.unpack(txn, packed));

@@ -24,8 +24,6 @@ type Unplaced = (Vec<(Id, u32)>, Vec<(Id, Vec<u8>)>);
 /// The numbers of texts, and what is to be stored under some of them, in order.
 struct Named<'g> {
     numbers: FxHashMap<TextHash, u32>,
-    /// The number from which on the new ones have theirs.
-    first: u32,
     /// Texts of chunks.
     chunks: Vec<(u32, &'g str)>,
     /// Cleaned texts.
@@ -46,8 +44,7 @@ impl Shared {
     ) -> Result<(), StoreError> {
         tables.seen.begin();
         let lists = sorted(&generation.chunks, ChunkingId::to_bytes);
-        let Named { numbers: texts, first: first_text, chunks: chunk_texts, wholes } =
-            name_texts(tables, &lists, generation, txn)?;
+        let Named { numbers: texts, chunks: chunk_texts, wholes } = name_texts(tables, &lists, generation, txn)?;
         let (without, parked) = self.unplaced(tables, generation, placed, txn)?;
         if !(placed.is_empty() && without.is_empty() && parked.is_empty()) {
             let placed = placed.iter().map(|(input, at)| (vector_id(self.model, *input), at.get()));
@@ -91,7 +88,7 @@ impl Shared {
             };
             tables.chunks.put_bytes(txn, &id.to_bytes(), &pack_list(&list))?;
         }
-        write_texts(tables, &texts, first_text, &chunk_texts, &wholes, txn)?;
+        write_texts(tables, &texts, &chunk_texts, &wholes, txn)?;
         tables.vectors.park(txn, parked)
     }
 
@@ -140,7 +137,6 @@ fn number_of(
 fn write_texts(
     tables: &Tables,
     numbers: &FxHashMap<TextHash, u32>,
-    first: u32,
     chunks: &[(u32, &str)],
     wholes: &[(u32, &Whole)],
     txn: &mut heed::RwTxn<'_>,
@@ -150,7 +146,7 @@ fn write_texts(
     }
     let texts = &tables.texts;
     let new: Vec<&str> = chunks.iter().map(|(_, text)| *text).collect();
-    let packer = texts.packer(txn, first, &new)?;
+    let packer = texts.packer(txn, &new)?;
     for (number, text) in chunks {
         texts.put(txn, *number, text, packer.as_deref())?;
     }
@@ -175,7 +171,7 @@ fn name_texts<'g>(
 ) -> Result<Named<'g>, StoreError> {
     let texts = &tables.texts;
     let first = texts.next(txn)?;
-    let mut named = Named { numbers: FxHashMap::default(), first, chunks: Vec::new(), wholes: Vec::new() };
+    let mut named = Named { numbers: FxHashMap::default(), chunks: Vec::new(), wholes: Vec::new() };
     let mut hashes = Vec::new();
     let mut next = |hash| {
         let count = u32::try_from(hashes.len()).ok();

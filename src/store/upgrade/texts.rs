@@ -11,7 +11,6 @@
 //! other on which lines, so what lies between is line ends, unless it holds spaces or something was left out. A guess is
 //! right if its hash leads to a text that is stored; a text that is not guessed is stored by itself.
 
-use super::super::dictionaries::LEAST_TEXTS;
 use super::super::numbering::number_of;
 use super::super::packing::{NumberedChunk, NumberedList, TextPlace, unpack_entry, unpack_list};
 use super::super::tables::Tables;
@@ -34,11 +33,7 @@ pub(super) fn dictionary(
     txn: &mut RwTxn<'_>,
     _from: Option<&[u8]>,
 ) -> Result<Option<Vec<u8>>, StoreError> {
-    let texts = &old.tables.texts;
-    let next = texts.next(txn)?;
-    if next >= LEAST_TEXTS {
-        texts.packer(txn, next, &[])?;
-    }
+    old.tables.texts.packer(txn, &[])?;
     Ok(None)
 }
 
