@@ -94,7 +94,18 @@ fn search_answers_with_hits_and_where_they_come_from() {
     let answer = &program.json(&["search", "spawn entity", "--json"])[0];
     fields(
         answer,
-        &["query", "mode", "at", "exact", "unknown_terms", "dropped_terms", "empty_filters", "took_ms", "hits"],
+        &[
+            "query",
+            "mode",
+            "at",
+            "exact",
+            "without_vector",
+            "unknown_terms",
+            "dropped_terms",
+            "empty_filters",
+            "took_ms",
+            "hits",
+        ],
     );
     assert_eq!(
         (&answer["query"], &answer["mode"], &answer["exact"]),

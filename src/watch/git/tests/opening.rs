@@ -34,7 +34,7 @@ fn bare_linked_and_borrowing_repositories_give_the_same_files() {
 fn what_is_no_repository_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     assert!(refusal(folder.path()).starts_with("no git repository at "));
-    assert!(refusal(&folder.path().join("missing")).starts_with("no git repository at "));
+    assert!(refusal(&folder.path().join("missing")).starts_with("there is nothing at "));
     let repo = Repo::new();
     repo.commit_file("inside/a", "1");
     assert!(refusal(&repo.path().join("inside")).contains("is inside the repository"));
