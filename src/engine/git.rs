@@ -21,7 +21,7 @@ use super::step::Step;
 use crate::config::Backfill;
 use crate::resources::chain;
 use crate::watch::EventState;
-use crate::watch::git::{Commit, GitSource, Head, HeadState, Heads, RefPattern};
+use crate::watch::git::{Commit, GitError, GitSource, Head, HeadState, Heads, RefPattern};
 use dataflows::data::View;
 use snapshots::{CommitId, SourceId, ViewId};
 use std::collections::{BTreeMap, HashSet};
@@ -292,6 +292,15 @@ impl GitTracker {
                 // A reset to an earlier commit of the view: nothing is new, but the head moves.
                 Ok(commits) if commits.is_empty() => vec![head.commit],
                 Ok(commits) => commits,
+                // History was replaced, and what stood there is gone: nothing of the new one is left out.
+                Err(GitError::MissingObject { id, .. }) if id == at => {
+                    tracing::warn!(
+                        "{}: the commit {at} of {} is gone from the repository; only its head is taken",
+                        self.name,
+                        head.view
+                    );
+                    vec![head.commit]
+                }
                 Err(error) => {
                     if !self.omitted.is_refused(head.commit.id) {
                         let why = chain(&error);

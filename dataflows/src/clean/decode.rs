@@ -11,8 +11,7 @@
 //!    explained by UTF-16 or UTF-32 without a mark, or the content is binary.
 //! 4. UTF-8, also with a few broken bytes.
 //! 5. The guess of Firefox's detector, unless the result is mostly control characters. If it guesses Korean but the bytes are
-//!   Chinese,
-//!    Chinese.
+//!    Chinese, Chinese.
 
 use crate::data::{Conversion, Evidence, SkipReason};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
