@@ -141,7 +141,7 @@ enum Command {
     /// The first snapshot whose first k hits lack an answer.
     Bisect(bisect::BisectArgs),
     /// How good answers are: judged questions, asked of any version in any mode.
-    Eval(eval::EvalArgs),
+    Eval(Box<eval::EvalArgs>),
     /// Record a range of commits into a file that replays anywhere.
     Record(record::RecordArgs),
     /// Replay a trace through the engine, compare every digest, and measure.

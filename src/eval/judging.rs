@@ -177,8 +177,8 @@ pub fn agreement(one: &JudgedFile, other: &JudgedFile) -> Agreement {
         (expected > 0.0).then(|| 1.0 - observed / expected)
     };
     let agreement = if items == 0 { 0.0 } else { (0..GRADES).map(|grade| table[grade][grade]).sum() };
-    let (plain, quadratic): (fn(f64) -> f64, fn(f64) -> f64) = (|apart| apart.min(1.0), |apart| apart * apart);
-    Agreement { items, agreement, kappa: kappa(plain), weighted_kappa: kappa(quadratic) }
+    let plain: fn(f64) -> f64 = |apart| apart.min(1.0);
+    Agreement { items, agreement, kappa: kappa(plain), weighted_kappa: kappa(|apart| apart * apart) }
 }
 
 #[cfg(test)]

@@ -188,7 +188,7 @@ mod tests {
         };
         let hit = ShownHit { path: "<p>".into(), lines: None, symbol: "s".to_owned(), grade: 0, is_barred: true };
         let answered = ("hybrid".to_owned(), vec![Answered { measures: measure(&[0], &[3], None), hits: vec![hit] }]);
-        let reports = report(&[question.clone()], std::slice::from_ref(&answered), &[], 1);
+        let reports = report(std::slice::from_ref(&question), std::slice::from_ref(&answered), &[], 1);
         let fate = Fate { stage: Stage::RankedLow, judgment: 0, bm25: Some(7), vector: None, rank: Some(31) };
         let page = page(&Sheet {
             title: "one & two",

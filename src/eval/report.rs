@@ -61,6 +61,9 @@ fn by_name<T: Serialize, S: Serializer>(means: &Means<T>, serializer: S) -> Resu
     serializer.collect_map(means.iter().map(|(metric, mean)| (metric.as_str(), mean)))
 }
 
+/// What questions are grouped by.
+type KeyOf = fn(&Question) -> &str;
+
 /// Makes the reports of configurations by name.
 #[must_use]
 pub fn report(
@@ -69,7 +72,7 @@ pub fn report(
     at: &[String],
     seed: u64,
 ) -> Vec<ConfigurationReport> {
-    let groups: [(&'static str, fn(&Question) -> &str); 3] = [
+    let groups: [(&'static str, KeyOf); 3] = [
         ("difficulty", |question| &question.difficulty),
         ("kind", |question| &question.kind),
         ("lang", |question| &question.lang),

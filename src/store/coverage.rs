@@ -88,7 +88,9 @@ impl Coverage {
     ) -> Result<(), StoreError> {
         let table = to.1.vectors.owed;
         for (ordinal, reason) in entries {
-            let reason = &reason[..reason.floor_char_boundary(REASON_BYTES)];
+            let most = reason.len().min(REASON_BYTES);
+            let end = (0..=most).rev().find(|&at| reason.is_char_boundary(at)).unwrap_or(0);
+            let reason = &reason[..end];
             table.put_bytes(&mut to.0, &self.key(ordinal.get()), reason.as_bytes())?;
         }
         Ok(())

@@ -41,6 +41,9 @@ struct SnapshotRow<'r> {
     report: &'r ConfigurationReport,
 }
 
+/// The answers of each configuration.
+type Answers = Vec<(String, Vec<Answered>)>;
+
 /// Runs the questions at each of the snapshots.
 pub(super) fn run(
     global: &Global,
@@ -63,7 +66,7 @@ pub(super) fn run(
     }
     let last = line_of.len() - 1;
     let chosen = line_of.iter().enumerate().filter(|(at, _)| at % args.every == 0 || *at == last);
-    let mut before: Option<(Made, Vec<(String, Vec<Answered>)>)> = None;
+    let mut before: Option<(Made, Answers)> = None;
     let mut reports = Vec::new();
     for (_, snapshot) in chosen {
         let commit = snapshot.commit.to_string();

@@ -367,7 +367,7 @@ fn lower(run: &str, token: &mut String) {
 }
 
 /// Returns the last character border at or before `limit`.
-pub(super) fn border_up_to(text: &str, limit: usize) -> usize {
+pub(crate) fn border_up_to(text: &str, limit: usize) -> usize {
     if text.len() <= limit {
         return text.len();
     }

@@ -67,8 +67,8 @@ mod upkeep;
 mod writer;
 
 pub use alive::OrdinalMaps;
-pub(crate) use analyzer::for_each_token;
 pub use analyzer::{Token, analyze};
+pub(crate) use analyzer::{border_up_to, for_each_token};
 pub use check::{LengthsOf, LexicalCheck, check};
 pub use error::LexicalError;
 pub use forget::Forgotten;

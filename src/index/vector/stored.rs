@@ -228,9 +228,12 @@ fn sum_in(bytes: &[u8]) -> Sum {
     sum
 }
 
+/// The ordinals and the components of a block.
+type Part<'a> = (&'a [u32], &'a [f16]);
+
 /// Returns the bytes of a sealed file.
 pub(super) fn encode(shape: Shape, rows: &SealedRows) -> Vec<u8> {
-    let (parts, lists): (Vec<(&[u32], &[f16])>, Option<&ClusterRows>) = match rows {
+    let (parts, lists): (Vec<Part<'_>>, Option<&ClusterRows>) = match rows {
         SealedRows::Flat(rows) => {
             let rows_a_block = (BLOCK_SIZE / (2 * shape.components())).max(1);
             let components = rows.components().chunks(rows_a_block * shape.components());

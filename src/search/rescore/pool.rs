@@ -7,6 +7,7 @@
 
 use super::{Corpus, Question, SearchError};
 use crate::index::ReaderError;
+use crate::index::lexical::border_up_to;
 use crate::search::hits::Found;
 use crate::search::ranked::ListName;
 use dataflows::data::{Card, ChunkKind};
@@ -48,7 +49,7 @@ impl Pool {
                 reader.memo().check()?;
             }
             let mut text = text.unwrap_or_default();
-            text.truncate(text.floor_char_boundary(MOST_TEXT_BYTES));
+            text.truncate(border_up_to(&text, MOST_TEXT_BYTES));
             let cosine = match (question.vector, corpus.vectors) {
                 (Some(vector), Some(vectors)) => {
                     cosine(vector, vectors.vector_of(found.ordinal).map_err(ReaderError::from)?)

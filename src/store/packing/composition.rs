@@ -151,10 +151,7 @@ pub(in crate::store) fn is_composition(packed: &[u8]) -> bool {
 
 /// Calls `look` with each piece of a composition in order, until it returns nothing; returns the packed literals, none where
 /// there are none, or nothing where the bytes are no composition or `look` stopped.
-pub(in crate::store) fn for_each_piece<'p>(
-    packed: &'p [u8],
-    mut look: impl FnMut(Piece) -> Option<()>,
-) -> Option<&'p [u8]> {
+pub(in crate::store) fn for_each_piece(packed: &[u8], mut look: impl FnMut(Piece) -> Option<()>) -> Option<&[u8]> {
     let mut rest = packed.strip_prefix(&[COMPOSITION])?;
     let (tail, count) = (varint::read(&mut rest)?, varint::read(&mut rest)?);
     let (mut before, mut left) = (0_u32, MOST_TEXTS);

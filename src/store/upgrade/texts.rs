@@ -64,12 +64,11 @@ pub(super) fn compositions(
     Ok(Some(last))
 }
 
+/// The number of a cleaned text, the text, and where its chunks stand in it.
+type Whole = (u32, String, Vec<TextPlace<u32>>);
+
 /// Returns the text that a list was cut from, where its chunks stand in it, and its number, if it can be guessed.
-fn cut_from(
-    texts: &Texts,
-    txn: &RoTxn<'_>,
-    chunks: &[NumberedChunk],
-) -> Result<Option<(u32, String, Vec<TextPlace<u32>>)>, StoreError> {
+fn cut_from(texts: &Texts, txn: &RoTxn<'_>, chunks: &[NumberedChunk]) -> Result<Option<Whole>, StoreError> {
     let (mut text, mut places) = (String::new(), Vec::new());
     let mut line = 1;
     for NumberedChunk { text: number, lines, .. } in chunks {

@@ -23,8 +23,8 @@ impl Lost {
             Self::Folder(of_vectors) => fs::remove_dir_all(folder(of_vectors)).unwrap_or_default(),
             Self::File(of_vectors, number) => {
                 // Files of vectors stand in the folder of their set.
-                let sets = fs::read_dir(folder(of_vectors)).into_iter().flatten().flatten().map(|set| set.path());
-                let folder = sets.filter(|set| of_vectors && set.is_dir()).next().unwrap_or_else(|| folder(of_vectors));
+                let mut sets = fs::read_dir(folder(of_vectors)).into_iter().flatten().flatten().map(|set| set.path());
+                let folder = sets.find(|set| of_vectors && set.is_dir()).unwrap_or_else(|| folder(of_vectors));
                 let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
                 let is_kept = |path: &Path| path.file_name().unwrap().to_string_lossy().starts_with('.');
                 let mut files: Vec<_> = files.filter(|path| path.is_file() && !is_kept(path)).collect();
