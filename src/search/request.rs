@@ -29,9 +29,9 @@ pub enum Mode {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum FusionMethod {
     /// By the ranks in both lists: reciprocal rank fusion.
-    #[default]
     Rrf,
     /// By what each of the best entries has in common with the question.
+    #[default]
     Linear,
 }
 

@@ -94,7 +94,11 @@ fn a_manifest_that_names_another_module_moves_what_stands_below_it_in_slices() {
 /// Returns the bytes of the files in a folder that may not be there yet.
 fn bytes_in(folder: &Path) -> u64 {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
+    let size = |file: std::fs::DirEntry| {
+        let metadata = file.metadata().ok()?;
+        Some(if metadata.is_dir() { bytes_in(&file.path()) } else { metadata.len() })
+    };
+    files.filter_map(size).sum()
 }
 
 /// Returns all data of a store's versions, except times.
