@@ -129,6 +129,7 @@ fn search_answers_with_hits_and_where_they_come_from() {
                 "symbol",
                 "labels",
                 "introduced_in",
+                "points",
                 "text",
                 "from",
             ],

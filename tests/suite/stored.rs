@@ -100,9 +100,9 @@ fn write_fixture() {
     std::fs::write(fixture(STORE_FORMAT), pack(&program.store())).unwrap();
 }
 
-/// Returns the hits of a search, one a line.
+/// Returns the hits of a search, one a line; by reciprocal ranks, as the builds that wrote the fixtures fused.
 fn hits(program: &Program, arguments: &[&str]) -> String {
-    let answer = program.json(&[&["search", "--json", "-k", "3"], arguments].concat()).remove(0);
+    let answer = program.json(&[&["search", "--json", "-k", "3", "--fusion", "rrf"], arguments].concat()).remove(0);
     let line = |hit: &Value| {
         let text = |name: &str| hit[name].as_str().unwrap_or_default().to_owned();
         format!("{:.4} {} {} {}\n", hit["score"].as_f64().unwrap(), text("path"), hit["lines"], text("symbol"))
