@@ -30,13 +30,14 @@ const PRODUCT: [&str; 16] = [
 const DATAFLOWS: [&str; 12] =
     ["data", "embed", "memo", "rules", "clean", "code", "chunk", "work", "stage", "graph", "run", "reference"];
 /// The archive, from names to checks.
-const SNAPSHOTS: [&str; 18] = [
+const SNAPSHOTS: [&str; 19] = [
     "identity",
     "error",
     "ordinal",
     "digest",
     "codec",
     "bitmaps",
+    "tokens",
     "version",
     "history",
     "lock",
