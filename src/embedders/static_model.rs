@@ -130,13 +130,22 @@ impl StaticModel {
 
     /// Returns a tokenizer for one question, which is fast to set up.
     fn pieces_of(&self, text: &str) -> Result<Pieces, EmbedError> {
-        let vocabulary = self.vocabulary.get_or_init(|| Vocabulary::read().map_err(|error| error.to_string()));
         let mut prepared = String::with_capacity(text.len() + text.len() / 4);
         for_each_word(text, |word| {
             prepared.push_str(word);
             prepared.push(' ');
         });
-        vocabulary.as_ref().map_err(|reason| unusable(reason.clone()))?.pieces_of(&prepared).map_err(unusable)
+        self.pieces_of_words(&prepared)
+    }
+
+    /// Returns a tokenizer for words that are prepared, with spaces between them.
+    fn pieces_of_words(&self, prepared: &str) -> Result<Pieces, EmbedError> {
+        self.vocabulary()?.pieces_of(prepared).map_err(unusable)
+    }
+
+    fn vocabulary(&self) -> Result<&Vocabulary, EmbedError> {
+        let vocabulary = self.vocabulary.get_or_init(|| Vocabulary::read().map_err(|error| error.to_string()));
+        vocabulary.as_ref().map_err(|reason| unusable(reason.clone()))
     }
 
     /// Returns the bytes of a question's words per token, or nothing if no token is known. Words that the model knows are one or
@@ -255,17 +264,18 @@ impl Rows {
 
 impl TokenRows for StaticModel {
     fn tokens(&self, texts: &[&str]) -> Result<Vec<Vec<u32>>, EmbedError> {
-        // The words that no worker has cached are few, and a small tokenizer of those alone is quick to make.
-        let mut small = None;
-        let mut tokenize = |word: &str, tokens: &mut Vec<u32>| {
-            let pieces = match &small {
-                None if self.pieces.get().is_some() => self.pieces()?,
-                None => small.insert(self.pieces_of(&words_of(texts))?),
-                Some(pieces) => pieces,
-            };
-            pieces.tokenize(word, tokens)
-        };
         self.with_worker(|_, worker| {
+            // A small tokenizer of the words that the worker has not cached is quick to make.
+            let unseen = if self.pieces.get().is_some() { String::new() } else { worker.unseen_words(texts) };
+            let mut small = None;
+            let mut tokenize = |word: &str, tokens: &mut Vec<u32>| {
+                let pieces = match &small {
+                    None if unseen.is_empty() => self.pieces()?,
+                    None => small.insert(self.pieces_of_words(&unseen)?),
+                    Some(pieces) => pieces,
+                };
+                pieces.tokenize(word, tokens)
+            };
             let mut read = |text: &&str| {
                 worker.read(&mut tokenize, text)?;
                 Ok(worker.tokens.clone())
@@ -294,25 +304,9 @@ impl TokenRows for StaticModel {
     }
 
     fn rarities(&self, tokens: &[u32]) -> Result<Vec<f64>, EmbedError> {
-        let vocabulary = self.vocabulary.get_or_init(|| Vocabulary::read().map_err(|error| error.to_string()));
-        let vocabulary = vocabulary.as_ref().map_err(|reason| unusable(reason.clone()))?;
+        let vocabulary = self.vocabulary()?;
         Ok(tokens.iter().map(|&token| vocabulary.rarity(token)).collect())
     }
-}
-
-/// Returns the distinct words of some texts, separated by spaces.
-fn words_of(texts: &[&str]) -> String {
-    let (mut seen, mut words) = (FxHashSet::<Box<str>>::default(), String::new());
-    for text in texts {
-        for_each_word(text, |word| {
-            if !seen.contains(word) {
-                seen.insert(word.into());
-                words.push_str(word);
-                words.push(' ');
-            }
-        });
-    }
-    words
 }
 
 /// Returns the inner product of two rows, exactly.
@@ -350,6 +344,36 @@ impl Worker {
             counts: vec![0.0; rows],
             distinct: Vec::new(),
         }
+    }
+
+    /// Returns the distinct words of some texts that are not cached, with spaces between them.
+    ///
+    /// The cache starts over first where these would fill it, and then all words of the texts are returned: so whatever is asked for
+    /// while the texts are read is cached, or is one of these.
+    fn unseen_words(&mut self, texts: &[&str]) -> String {
+        let (count, unseen) = self.distinct_unseen(texts);
+        // A token has a byte at least.
+        let is_filled = self.words.len() + count > MAX_WORDS || self.word_tokens.len() + unseen.len() > MAX_WORD_TOKENS;
+        if !is_filled || self.words.is_empty() {
+            return unseen;
+        }
+        self.words.clear();
+        self.word_tokens.clear();
+        self.distinct_unseen(texts).1
+    }
+
+    fn distinct_unseen(&self, texts: &[&str]) -> (usize, String) {
+        let (mut seen, mut unseen) = (FxHashSet::<Box<str>>::default(), String::new());
+        for text in texts {
+            for_each_word(text, |word| {
+                if !self.words.contains_key(word) && !seen.contains(word) {
+                    seen.insert(word.into());
+                    unseen.push_str(word);
+                    unseen.push(' ');
+                }
+            });
+        }
+        (seen.len(), unseen)
     }
 
     /// Puts the known tokens of `text` into `self.tokens`.

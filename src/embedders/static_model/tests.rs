@@ -184,3 +184,20 @@ fn questions_have_the_vectors_of_the_whole_tokenizer_and_do_not_set_it_up() {
     assert_eq!(fresh.embed_query(&long).unwrap(), model().embed_query(&long).unwrap());
     assert!(fresh.pieces.get().is_some(), "but for one as long as a document");
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn tokens_are_those_of_the_whole_tokenizer_however_the_cache_starts_over(
+        calls in prop::collection::vec(prop::collection::vec("([a-z]{1,7} |[A-Z][a-z]{2,5}_|渲染|K|x{70} ){0,90}", 1..8), 1..6),
+    ) {
+        let (small, whole) = (StaticModel::new(), StaticModel::new());
+        whole.pieces().unwrap();
+        for texts in &calls {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            prop_assert_eq!(small.tokens(&texts).unwrap(), whole.tokens(&texts).unwrap());
+        }
+        prop_assert!(small.pieces.get().is_none(), "the whole tokenizer was never set up");
+    }
+}

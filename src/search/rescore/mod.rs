@@ -112,7 +112,7 @@ pub(super) fn names_first(
     for (found, (_, card)) in found.iter_mut().zip(records) {
         let named = (EXACT * name.meets(&card)) as f32;
         if named > 0.0 {
-            found.points = vec![("words", found.score), ("its own name", named)];
+            found.points = vec![("lists", found.score), ("its own name", named)];
             found.score += named;
         }
     }

@@ -50,8 +50,11 @@ impl Pool {
             }
             let mut text = text.unwrap_or_default();
             text.truncate(border_up_to(&text, MOST_TEXT_BYTES));
-            let cosine = match (question.vector, corpus.vectors) {
-                (Some(vector), Some(vectors)) => {
+            let near = found.ranks.of(&ListName::VECTOR);
+            let cosine = match (near, question.vector, corpus.vectors) {
+                // A row that was found is not read again.
+                (Some(near), ..) => f64::from(near.score),
+                (None, Some(vector), Some(vectors)) => {
                     cosine(vector, vectors.vector_of(found.ordinal).map_err(ReaderError::from)?)
                 }
                 _ => 0.0,
@@ -66,7 +69,7 @@ impl Pool {
                 card,
                 text,
                 cosine,
-                vector_rank: found.ranks.of(&ListName::VECTOR).map(|ranked| ranked.rank),
+                vector_rank: near.map(|ranked| ranked.rank),
                 word_rank: found.ranks.of(&ListName::BM25).map(|ranked| ranked.rank),
             });
         }
