@@ -128,17 +128,8 @@ impl World {
         assert_eq!(answer.exact, answer.without_vector == 0);
         let words = searcher.search(&Request { mode: Mode::Bm25, ..Request::new("camera") }).unwrap();
         assert!(words.exact, "words are found whatever the model does");
-        // A vector that comes is in its file a moment before the database knows it; what stays is a finding.
-        let findings = || audit(&self.store.layout(), self.model.fingerprint(), 256).unwrap().findings;
-        let mut found = findings();
-        for _ in 0..20 {
-            if found.is_empty() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-            found = findings();
-        }
-        assert_eq!(found, []);
+        let checked = audit(&self.store.layout(), self.model.fingerprint(), 256).unwrap();
+        assert_eq!(checked.findings, []);
     }
 
     /// Waits until nothing is owed, and compares everything.
