@@ -18,15 +18,6 @@ pub enum ApiError {
     /// The search failed, or what it was asked for is unknown.
     #[error(transparent)]
     Search(#[from] SearchError),
-    /// The store cannot be read.
-    #[error(transparent)]
-    Reader(#[from] ReaderError),
-    /// The database failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The version log failed.
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
     /// The rules cannot be read, or the engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -44,6 +35,14 @@ pub enum ApiError {
         /// The sources and their locations.
         sources: String,
     },
+    /// The source is no repository.
+    #[error("{source_name} is a {kind} and has no commits to record; name a git repository")]
+    NoCommits {
+        /// The source as it was asked for.
+        source_name: String,
+        /// What it is.
+        kind: &'static str,
+    },
     /// A row that the version needs is not in the store.
     #[error("{what} is missing from the store; run `tidemill snapshots verify`")]
     Missing {
@@ -51,6 +50,18 @@ pub enum ApiError {
         what: String,
     },
 }
+
+/// What a part of the store fails with is an error of the search that reads it.
+macro_rules! of_search {
+    ($($error:ty),*) => { $(
+        impl From<$error> for ApiError {
+            fn from(error: $error) -> Self {
+                Self::Search(error.into())
+            }
+        }
+    )* };
+}
+of_search!(ReaderError, StoreError, ArchiveError);
 
 /// What kind of failure an [`ApiError`] is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,12 +104,11 @@ impl ApiError {
     pub const fn kind(&self) -> Kind {
         match self {
             Self::Search(error) => of_search(error),
-            Self::Reader(error) => of_reader(error),
-            Self::Store(error) => of_store(error),
             Self::Bisect(BisectError::Search(error)) => of_search(error),
             Self::Bisect(_) => Kind::Invalid,
             Self::Elsewhere { .. } => Kind::NotFound,
-            Self::Archive(_) | Self::Engine(_) | Self::Copy(_) | Self::Missing { .. } => Kind::Failed,
+            Self::NoCommits { .. } => Kind::Invalid,
+            Self::Engine(_) | Self::Copy(_) | Self::Missing { .. } => Kind::Failed,
         }
     }
 }

@@ -52,6 +52,12 @@ impl Service {
         Ok(Self { searcher: Searcher::open(layout)?, rules: config.rules.clone() })
     }
 
+    /// Returns what answers, for an evaluation.
+    #[must_use]
+    pub const fn searcher(&self) -> &Searcher {
+        &self.searcher
+    }
+
     /// Answers a search.
     ///
     /// # Errors

@@ -5,11 +5,11 @@
 use super::output::{bytes, json_line, line};
 use super::track::{Report, track_with};
 use super::{Global, Outcome, interrupt};
+use crate::api;
 use crate::api::wire::RecordLine;
 use crate::config::{Config, SourceConfig};
 use crate::embedders;
 use crate::engine::{self, load_rules};
-use crate::store::{Database, SourceKind};
 use crate::trace::live::LiveRecorder;
 use crate::trace::record::{Recording, line as line_of_commits, record};
 use crate::trace::redact::Redactor;
@@ -17,13 +17,8 @@ use crate::trace::{About, Written};
 use crate::watch::git::{Commit, GitSource};
 use anyhow::{Context, Result};
 use clap::Args;
-use dataflows::data::Fingerprint;
 use dataflows::rules::Rules;
-use rustc_hash::FxHashMap;
-use snapshots::{Archive, CommitId, Digest};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 #[derive(Args, Debug)]
@@ -54,14 +49,6 @@ pub(super) struct RecordArgs {
     redact: bool,
 }
 
-/// The origin of the commits.
-struct Found {
-    path: PathBuf,
-    name: String,
-    /// Digests of the store's versions.
-    digests: FxHashMap<CommitId, Digest>,
-}
-
 /// Runs `record`.
 pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
     let config = global.config()?;
@@ -78,7 +65,7 @@ pub(super) fn run(global: &Global, args: &RecordArgs) -> Result<Outcome> {
     if args.live {
         return live(global, args, config, rules, rules_text);
     }
-    let found = find(global, &args.source, fingerprint)?;
+    let found = api::recordable(&global.layout(), &args.source, fingerprint)?;
     let source = GitSource::open(&found.path)?;
     let to = args.to.as_deref().or(args.view.as_deref()).unwrap_or("HEAD");
     let commits = line_of_commits(&source, args.from.as_deref().unwrap_or("HEAD"), to)?;
@@ -186,42 +173,4 @@ fn live(global: &Global, args: &RecordArgs, config: Config, rules: Arc<Rules>, r
     tracked?;
     let whence = if args.redact { "trees" } else { "tracker" };
     written.map_or(Ok(Outcome::Done), |written| show(global, args, &written, whence))
-}
-
-/// Finds a repository by its path, or by its source name in the store.
-fn find(global: &Global, source: &str, fingerprint: Fingerprint) -> Result<Found> {
-    let layout = global.layout();
-    let path = Path::new(source);
-    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let name = name.strip_suffix(".git").filter(|name| !name.is_empty()).unwrap_or(&name).to_owned();
-    let mut found = Found { path: path.to_owned(), name, digests: FxHashMap::default() };
-    if layout.check().is_err() {
-        return Ok(found);
-    }
-    let database = Database::open_reader(&layout)?;
-    let sources = database.catalogue().sources()?;
-    let canonical = path.canonicalize().ok();
-    // A source's location may be a link to the repository.
-    let here = |location: &[u8]| {
-        let there = Path::new(OsStr::from_bytes(location)).canonicalize();
-        canonical.as_ref().is_some_and(|path| there.is_ok_and(|there| there == *path))
-    };
-    let tracked = sources.iter().find(|(_, record)| record.name == source || here(&record.location));
-    let Some((id, record)) = tracked else { return Ok(found) };
-    anyhow::ensure!(
-        record.kind == SourceKind::Git,
-        "{source} is a {} and has no commits to record; name a git repository",
-        record.kind.as_str()
-    );
-    if !path.exists() {
-        found.path = PathBuf::from(OsStr::from_bytes(&record.location));
-    }
-    found.name.clone_from(&record.name);
-    let archive = Archive::open_reader(&layout.versions())?;
-    for version in archive.versions().iter().filter(|version| version.source == *id) {
-        if version.fingerprint == fingerprint.to_bytes() {
-            found.digests.insert(version.commit, version.digest);
-        }
-    }
-    Ok(found)
 }

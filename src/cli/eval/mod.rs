@@ -120,9 +120,8 @@ pub(super) fn run(global: &Global, args: &EvalArgs) -> Result<Outcome> {
         ensure!(is_known, "--fail-under: no configuration is called `{}`", name.unwrap_or_default());
     }
     let questions = questions(file, &args.judged)?;
-    crate::resources::start_pool();
-    let searcher = Searcher::open(&global.layout())?;
-    let asking = args.asked.asking(&searcher, args.at.as_deref());
+    let service = global.service()?;
+    let asking = args.asked.asking(service.searcher(), args.at.as_deref());
     if let Some((from, to)) = range {
         ensure!(args.page.is_none(), "--page shows one version; leave it out, or name one revision with --at");
         return across::run(global, args, &asking, [from, to], &questions, &configurations);
