@@ -229,7 +229,7 @@ impl Opened {
         let asks_for_past = backfill.is_some();
         let mut git = GitTracker::new(id, self.name, source, patterns, backfill, fetch, has_worktree);
         contents.add(Arc::new(git.source.contents()), git.beside.clone());
-        // Whoever asks for past commits gets those again whose objects were missing then and are there now.
+        // A backfill takes past commits again whose objects were missing then and are there now.
         let mendable = match asks_for_past {
             true => mendable(&registry.catalogue(), contents)?,
             false => RoaringBitmap::new(),

@@ -11,7 +11,7 @@
 //! durable with the publish that first needs it: [`StoreMemo::flush`] runs inside that publish's transaction.
 //!
 //! A vector that the model made is pending, or parked in the database, until an entry that has it is published; from then on
-//! the vector files hold it, and the memo says which entry has it ([`Kept`]). Whoever has the vector files open reads it there.
+//! the vector files hold it, and the memo says which entry has it ([`Kept`]). The index reads it there.
 //!
 //! The memo trait has no errors, because a stage could not handle them; the first failure is kept and stops the next publish
 //! ([`StoreMemo::check`]).

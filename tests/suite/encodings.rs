@@ -85,7 +85,7 @@ fn an_editorconfig_settles_it_for_the_commits_that_have_it() {
         answer["hits"].as_array().unwrap().len()
     };
     assert_eq!(hits("main"), 1);
-    // What it cleaned is found by whoever walks the rows: the collection keeps it, an export carries it.
+    // Garbage collection keeps the cleaned text, and an export contains it.
     program.run(&["snapshots", "gc"]);
     assert_eq!(encoding("main")[0], "koi8-r");
     program.run(&["snapshots", "export", "main", "copy"]);

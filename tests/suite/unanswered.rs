@@ -17,7 +17,7 @@ const DELAY: Duration = Duration::from_secs(3);
 /// How long a test waits for something that must come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An object that hangs whoever opens it.
+/// An object whose reader hangs.
 struct Hung {
     object: PathBuf,
     whole: PathBuf,

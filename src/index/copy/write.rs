@@ -166,7 +166,7 @@ impl Writer {
             let components = match reader.vector_of(ordinal.ok_or_else(|| lost(reader, "row", path))?)? {
                 Given::Vector(components) => components,
                 Given::NoVector => Vec::new(),
-                // Whoever imports the copy asks the model again.
+                // The importing store embeds it.
                 Given::Owed(_) => continue,
             };
             let mut record = input.to_bytes().to_vec();
